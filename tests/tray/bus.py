@@ -1,6 +1,6 @@
-"""A session bus of the tests' own, and the far side of the tray on it: panel, menu, notification server.
+"""A session bus for tests, and the tray's peers on it: panel, menu reader and notification server.
 
-They speak the protocols as panels do, by jeepney, so that no display is needed.
+They use the protocols of panels through jeepney, so no display is needed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from jeepney.io.threading import ReceiveStopped, open_dbus_connection
 from tests.tools import require
 from trayapp.tray.linux.bus import close_connection
 
-WAIT_S = 25.0  # for something that happens at once on a machine that is not busy; two of them fit into a test
+WAIT_S = 25.0  # generous limit for events that are immediate on an idle machine; a test has time for two of these waits
 LOOK_S = 0.01
 WATCHER = "org.kde.StatusNotifierWatcher"
 ITEM = "org.kde.StatusNotifierItem"
@@ -41,7 +41,7 @@ MENU = "com.canonical.dbusmenu"
 PROPERTIES = "org.freedesktop.DBus.Properties"
 NOTIFICATIONS = "org.freedesktop.Notifications"
 
-# All that a session bus allows, and nothing that it could start: the machine's own services stay out of the tests.
+# A bus that allows everything but starts no services, which keeps the machine's services out of the tests.
 CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig><type>session</type><listen>unix:path={path}</listen><auth>EXTERNAL</auth>{services}
@@ -51,7 +51,7 @@ CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configurat
 
 
 def until(found: Callable[[], Any], what: str = "") -> Any:
-    """Return the first true value of `found`. Fails after WAIT_S."""
+    """Wait until `found` returns a true value, and return it. Fails after WAIT_S."""
     end = time.monotonic() + WAIT_S
     while not (value := found()):
         assert time.monotonic() < end, f"never: {what or found}"
@@ -63,8 +63,9 @@ def until(found: Callable[[], Any], what: str = "") -> Any:
 def session_bus(
     folder: Path | None = None, services: str = "", environ: dict[str, str] | None = None
 ) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Yield a running bus: its address and its process. `services`: configuration of what it may start, with
-    `environ`.
+    """Run a session bus, and yield its address and process.
+
+    `services`: the configuration of services that it may start, with the environment `environ`.
     """
     place = Path(tempfile.mkdtemp(prefix="mm-bus-", dir="/tmp")) if folder is None else folder
     config = place / "bus.conf"
@@ -88,7 +89,7 @@ def session_bus(
 
 
 class Service:
-    """The owner of a name on the bus, which answers calls on its own thread. Subclasses implement `reply`."""
+    """A service on the bus that answers calls on a separate thread. Subclasses implement `reply`."""
 
     bus_name = ""
     path = "/"
@@ -105,7 +106,7 @@ class Service:
         self._thread.start()
 
     def close(self) -> None:
-        """Leave the bus, as a panel that ends does. A second call does nothing."""
+        """Leave the bus, like a panel that exits. A second call does nothing."""
         if not self._closed:
             self._closed = True
             self.connection.interrupt()
@@ -136,7 +137,7 @@ class Service:
 
 
 class Watcher(Service):
-    """A panel that watches for icons. `items`: (bus name, object path) of each."""
+    """A panel that accepts icons. `items`: the bus name and object path of each icon."""
 
     bus_name = WATCHER
     path = "/StatusNotifierWatcher"
@@ -156,16 +157,16 @@ class Watcher(Service):
         return new_method_return(message)
 
     def item(self) -> Item:
-        """Return the only item, once it is registered."""
+        """Wait until an item is registered, and return it."""
         return Item(self.address, *until(lambda: self.items, "an item is registered")[0])
 
 
 class CallFailedError(Exception):
-    """Raised for a D-Bus error, with its name."""
+    """A D-Bus error reply, with the name of the error."""
 
 
 class Item:
-    """One item as a panel sees and uses it. `signals`: its signals as (member, body)."""
+    """An item as a panel uses it."""
 
     def __init__(self, address: str, bus_name: str, path: str) -> None:
         self.bus_name, self.path = bus_name, path
@@ -194,18 +195,18 @@ class Item:
         return self.call(self.property("Menu"), MENU, member, signature, body)
 
     def layout(self) -> Any:
-        """Return (number, properties, children in variants), to any depth."""
+        """Return the whole menu as (number, properties, children in variants)."""
         return self.menu("GetLayout", "iias", (0, -1, []))[1]
 
     def lines(self) -> list[tuple[str, int, dict[str, Any]]]:
-        """Return (text below those above it, number, properties) of each line of the menu, "---" for a separator."""
+        """Return (text path, number, properties) for each line of the menu. The text of a separator is "---"."""
         return list(_lines(self.layout(), ()))
 
     def texts(self) -> list[str]:
         return [text for text, _, _ in self.lines()]
 
     def number(self, text: str) -> int:
-        """Return the number of an entry, such as `Servers > github`."""
+        """Return the number of an entry by its path, such as `Servers > github`."""
         return next(number for known, number, _ in self.lines() if known == text)
 
     def properties_of(self, text: str) -> dict[str, Any]:
@@ -222,7 +223,7 @@ class Item:
         self.call(self.path, ITEM, "Activate", "ii", (0, 0))
 
     def pixel(self) -> tuple[int, int, int, int]:
-        """Return the color, RGBA, in the middle of the largest picture."""
+        """Return the RGBA color in the middle of the largest pixmap."""
         width, height, data = max(self.property("IconPixmap"))
         at = 4 * (height // 2 * width + width // 2)
         alpha, red, green, blue = data[at : at + 4]
@@ -238,12 +239,12 @@ def _lines(node: Any, above: tuple[str, ...]) -> Iterator[tuple[str, int, dict[s
 
 
 def without_mnemonics(label: str) -> str:
-    """Return a label as a panel draws it: "__" is a line, "_" marks the next letter (dbus-menu.xml)."""
+    """Return a label as a panel draws it: "__" becomes "_", and a single "_" is removed (dbus-menu.xml)."""
     return label.replace("__", "\0").replace("_", "").replace("\0", "_")
 
 
 class NotificationServer(Service):
-    """A notification server. `shown`: notifications by number. `can`: its capabilities. `name`: its own."""
+    """A notification server. `shown`: notifications by number. `can`: capabilities."""
 
     bus_name = NOTIFICATIONS
     path = "/org/freedesktop/Notifications"
@@ -273,5 +274,5 @@ class NotificationServer(Service):
         return new_method_return(message, "u", (number,))
 
     def choose(self, number: int, action: str) -> None:
-        """Click a button."""
+        """Emit the signal of a click on a button."""
         self.signal("ActionInvoked", "us", (number, action))

@@ -1,1 +1,1 @@
-"""The tray on real panels, under Xvfb."""
+"""Tests of the tray on real panels, under Xvfb."""

@@ -1,6 +1,6 @@
-"""An icon with a menu, and nothing behind it: what it does is change its color. Run as a program of the session.
+"""A program for desktop sessions: an icon with a menu that changes the icon's color.
 
-Prints a line for each thing that happens.
+It prints a line for each event.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from trayapp.tray.state.notices import Notice
 from trayapp.tray.state.tray_state import Action, Verb
 
 COLORS = {"red": (230, 30, 30), "green": (30, 200, 30), "blue": (30, 60, 230), "yellow": (230, 220, 20)}
-FINE = 4  # drawn that much larger, for smooth edges
+FINE = 4  # the picture is drawn larger by this factor and then reduced, for smooth edges
 
 
 def say(text: str) -> None:
@@ -36,7 +36,7 @@ def disc(color: str) -> Callable[[int], Image.Image]:
 
 
 class App:
-    """An icon whose entries each give it another color."""
+    """An icon with a menu whose entries change its color."""
 
     def __init__(self, panel_wait_s: float) -> None:
         self.color = "red"
@@ -62,11 +62,11 @@ class App:
         )
 
     def ready(self) -> int:
-        """Return a number that changes the text of one entry, not its width."""
+        """Return the number in an entry's text, which changes without changing the entry's width."""
         return 7 if self.color == "yellow" else 5
 
     def more(self) -> KeyedItem:
-        """Return an entry that gets a submenu later, as servers do once the gateway runs. Its content changes."""
+        """Return an entry that gets a submenu later, as servers do once the gateway runs. The submenu changes, too."""
         if self.color == "red":
             return KeyedItem("more", "my_servers", None, enabled=False)
         after = "yellow" if self.color == "blue" else "blue"
@@ -83,7 +83,7 @@ class App:
         return act
 
     def notify(self) -> None:
-        """Show a notification on a separate thread, like the app: handlers run on the thread that reads the bus."""
+        """Show a notification on a separate thread, as the app does. Handlers run on the thread that reads the bus."""
         threading.Thread(target=self.show_notification, daemon=True).start()
 
     def show_notification(self) -> None:

@@ -1,6 +1,6 @@
-"""A desktop of the tests' own: Xvfb, a session bus, a window manager, a panel and a notification server, all real.
+"""A desktop for tests: Xvfb, a session bus, a window manager, a panel and a notification server, all of them real.
 
-Used by every test that has to see or click: `with desktop_session("xfce4-panel") as desktop: desktop.start([...])`.
+Tests that need a screen use it: `with desktop_session("xfce4-panel") as desktop: desktop.start([...])`.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from tests.tools import require, require_file
 from tests.tray.bus import CONFIG, NOTIFICATIONS, WAIT_S, WATCHER, session_bus, until
 
 Panel = Literal["xfce4-panel", "tint2", "lxqt-panel", "plasmashell", "gnome-shell"]
-Box = tuple[int, int, int, int]  # left, top, right, bottom; pixels
+Box = tuple[int, int, int, int]  # left, top, right, bottom, in pixels
 SCREEN = (900, 500)
 PANEL_HEIGHT = 28
 ROOT_COLOR = (0x20, 0x30, 0x40)
-SKY: Box = (400, 60, 500, 160)  # of the wallpaper of Plasma
+SKY: Box = (400, 60, 500, 160)  # a part of Plasma's wallpaper
 SCREENSHOTS = Path(__file__).resolve().parents[3] / ".cache" / "screenshots"
 SERVICES = Path("/usr/share/dbus-1/services")
 END_S = 5.0
 ALL_PLANES = 0xFFFFFFFF
-CALM = 12  # pictures in a row, about a tenth of a second
+CALM = 12  # consecutive equal pictures, about 0.1 s
 
-# One panel along the top with nothing on it but the icons, so that a test finds them.
+# A panel along the top that contains only the icons, so that tests find them.
 XFCE_PANEL = f"""<?xml version="1.0" encoding="UTF-8"?>
 <channel name="xfce4-panel" version="1.0">
 <property name="configver" type="int" value="2"/>
@@ -82,7 +82,7 @@ type=statusnotifier
 alignment=Left
 """
 
-# A panel with all icons; location 3 is along the top.
+# A panel that shows all icons. Location 3 is the top of the screen.
 PLASMA = """[Containments][1]
 activityId=
 formfactor=2
@@ -113,7 +113,7 @@ thickness={PANEL_HEIGHT}
 """
 KDED = "org.kde.kded5"
 
-# A panel with nothing on it but the icons, and nothing in front of it.
+# A panel that contains only the icons, with no overview in front of it.
 APPINDICATOR = "ubuntu-appindicators@ubuntu.com"
 GNOME_EXTENSIONS = Path("/usr/share/gnome-shell/extensions")
 GNOME_MODE = {
@@ -145,14 +145,14 @@ timeout = 0
 
 @dataclass
 class Desktop:
-    """A running desktop to look at and click. `environ`: the environment of a program that the user starts."""
+    """A running desktop that tests look at and click. `environ`: the environment of programs that the user starts."""
 
     home: Path
     environ: dict[str, str]
     bus_address: str
     screen: subprocess.Popen[str]
     processes: list[subprocess.Popen[Any]] = field(default_factory=list)
-    eye: Any = None  # our connection to the screen: a program for each look takes 20 times as long
+    eye: Any = None  # our connection to the screen; running a program for each picture takes 20 times as long
 
     def start(self, argv: list[str], **environ: str) -> subprocess.Popen[Any]:
         """Start a program, which ends with the session."""
@@ -165,34 +165,34 @@ class Desktop:
         return process
 
     def end(self, process: subprocess.Popen[Any]) -> None:
-        """End a program that start() started, by force if necessary."""
+        """End a program that `start` has started, by force if necessary."""
         _end(process)
         self.processes = [other for other in self.processes if other is not process]
 
     def run(self, *argv: str) -> bytes:
-        """Return the output of a short-lived program."""
+        """Run a short-lived program and return its output."""
         return subprocess.run(argv, env=self.environ, stdout=subprocess.PIPE, check=True, timeout=WAIT_S).stdout
 
     def picture(self) -> Image.Image:
-        """Return the screen as it is now."""
+        """Return a picture of the screen."""
         if self.eye is None:
             self.eye = Xlib.display.Display(self.environ["DISPLAY"])
         pixels = self.eye.screen().root.get_image(0, 0, *SCREEN, Xlib.X.ZPixmap, ALL_PLANES).data
         return Image.frombytes("RGB", SCREEN, pixels, "raw", "BGRX")
 
     def screenshot(self, name: str) -> Path:
-        """Return the screen as it is now, and save it for people."""
+        """Save a picture of the screen for people to look at, and return its path."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         path = SCREENSHOTS / f"{name}.png"
         self.picture().save(path)
         return path
 
     def click(self, x: int, y: int, button: int = 1, times: int = 1) -> None:
-        """Move the mouse there and click; 1 left, 2 middle, 3 right."""
+        """Click at this position with the left (1), middle (2) or right (3) button."""
         self.run("xdotool", "mousemove", str(x), str(y), "click", "--repeat", str(times), str(button))
 
     def calm(self) -> Image.Image:
-        """Return the screen once it no longer changes, with the mouse away from everything."""
+        """Move the mouse away from everything, wait until the screen no longer changes, and return a picture of it."""
         self.run("xdotool", "mousemove", str(SCREEN[0] // 2), str(SCREEN[1] // 2))
         last = [self.picture()]
 
@@ -204,7 +204,7 @@ class Desktop:
         return last[-1]
 
     def owns(self, name: str) -> bool:
-        """Return True if that name on the session bus has an owner."""
+        """True if the name has an owner on the session bus."""
         with open_dbus_connection(self.bus_address) as connection:
             return bool(connection.send_and_get_reply(message_bus.NameHasOwner(name)).body[0])
 
@@ -224,7 +224,7 @@ class Desktop:
                 self._start_kde_watcher()
             process = self.start([require("plasmashell"), "--no-respawn"], QT_QUICK_BACKEND="software")
             until(self._has_host, "plasmashell shows icons")
-            self.until_gone(ROOT_COLOR, SKY)  # its wallpaper comes last
+            self.until_gone(ROOT_COLOR, SKY)  # the wallpaper is drawn last
         elif panel == "gnome-shell":
             process = self._start_gnome()
             until(lambda: self.owns(WATCHER), "GNOME's extension is the watcher")
@@ -236,7 +236,7 @@ class Desktop:
         return process
 
     def _start_gnome(self) -> subprocess.Popen[Any]:
-        """Start the shell, which manages its own windows. It needs a system bus, even one without services."""
+        """Start GNOME Shell and the system bus that it requires. The shell is its own window manager."""
         require_file(GNOME_EXTENSIONS / APPINDICATOR, "install gnome-shell-extension-appindicator")
         data = self.home / "data"
         _written(data / "gnome-shell/modes/icons.json", json.dumps(GNOME_MODE))
@@ -248,7 +248,7 @@ class Desktop:
         until(bus.exists, "there is a system bus")
         return self.start(
             [require("gnome-shell"), "--x11", "--sm-disable", "--mode=icons"],
-            PATH=str(self.home),  # nothing is there: it would start ibus-daemon
+            PATH=str(self.home),  # without programs, because the shell would start ibus-daemon
             DBUS_SYSTEM_BUS_ADDRESS=f"unix:path={bus}",
             XDG_CURRENT_DESKTOP="GNOME",
             XDG_DATA_DIRS=f"{data}:/usr/share",
@@ -256,7 +256,7 @@ class Desktop:
         )
 
     def _start_kde_watcher(self) -> None:
-        """Start KDE's watcher, a module of kded5 that only a whole session loads by itself."""
+        """Start KDE's watcher, a module of kded5 that is loaded automatically only in a full session."""
         self.start([require("kded5")])
         until(lambda: self.owns(KDED), "kded5 is on the bus")
         call = new_method_call(DBusAddress("/kded", KDED, KDED), "loadModule", "s", ("statusnotifierwatcher",))
@@ -276,19 +276,19 @@ class Desktop:
         return process
 
     def until_seen(self, color: tuple[int, int, int], within: Box | None = None, tolerance: int = 12) -> Box:
-        """Return the box of all pixels of about that color on the screen (or a part of it), once there are any."""
+        """Wait until the screen or a part of it has pixels of about this color, and return their bounding box."""
         found: Box = until(lambda: box_of(self.picture(), color, within, tolerance), f"{color} is on the screen")
         return found
 
     def until_gone(self, color: tuple[int, int, int], within: Box | None = None, tolerance: int = 12) -> None:
-        """Wait until no pixel has about that color."""
+        """Wait until no pixel of the screen or a part of it has about this color."""
         until(lambda: not box_of(self.picture(), color, within, tolerance), f"{color} is gone from the screen")
 
 
 def box_of(
     picture: Image.Image, color: tuple[int, int, int], within: Box | None = None, tolerance: int = 12
 ) -> Box | None:
-    """Return the box around all pixels of about that color."""
+    """Return the bounding box of all pixels of about this color, or None."""
     left, top = (within or (0, 0))[:2]
     part = picture.crop(within) if within else picture
     bands = [
@@ -306,7 +306,7 @@ def middle(box: Box) -> tuple[int, int]:
 
 @contextmanager
 def desktop_session(panel: Panel | None, notifications: bool = False) -> Iterator[Desktop]:
-    """Yield a session with that panel (None: start one later, or never). All its processes end with it."""
+    """Run a desktop with this panel, or without one if it is None. End all of its processes afterwards."""
     home = Path(tempfile.mkdtemp(prefix="mm-desk-", dir="/tmp"))
     screen, display = _start_screen()
     environ = {
@@ -352,7 +352,7 @@ def _furnish(desktop: Desktop, panel: Panel | None, notifications: bool) -> None
 
 @contextmanager
 def start_screen() -> Iterator[str]:
-    """Yield the name of a screen without a desktop."""
+    """Run a screen without a desktop, and yield its name."""
     screen, name = _start_screen()
     try:
         yield name
@@ -376,7 +376,7 @@ def _end(process: subprocess.Popen[Any]) -> None:
 
 
 def _startable(home: Path) -> str:
-    """Return a configuration with which the bus starts only those services of this machine that panels need."""
+    """Copy the service files that panels need, and return the configuration of a bus that can start only those."""
     folder = home / "services"
     folder.mkdir()
     for service in ("org.xfce.Xfconf.service", "org.kde.ActivityManager.service"):

@@ -1,4 +1,4 @@
-"""A real notification with buttons on a real desktop: a mouse click lets the waiting call continue."""
+"""Tests of real notifications with buttons on real desktops: a mouse click lets the waiting call continue."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from trayapp.tray.state.tray_state import IconKind
 
 XFCE4_NOTIFYD = Path("/usr/share/dbus-1/services/org.xfce.xfce4-notifyd.Notifications.service")
 BELOW: Box = (0, PANEL_HEIGHT + 4, *SCREEN)
-# Where the button is: pixels from the left (or, negative, right) edge of the notification, and above its lower edge.
-# More than three answers are a list in LXQt, the first one chosen.
+# Pixels from the left edge of the notification (if negative, from the right edge) and above its lower edge to the
+# button. LXQt shows more than three answers as a list, in which the first answer is selected.
 ALLOW: dict[Panel, tuple[int, int]] = {"xfce4-panel": (58, 31), "plasmashell": (-46, 19), "lxqt-panel": (-84, 32)}
-DENY = (-58, 31)  # of Xfce
+DENY = (-58, 31)  # the position in Xfce
 PANELS = list(ALLOW)
 XFCE = PANELS[:1]
 BAR = "\u2588" * 10
-BAR_PX = 70  # wide, at least; wider than our picture
-SUBMENU_PX = 320  # the menu itself is narrower
-LETTER_PX = 10  # high, at least
-CLICKED_AGAIN_S = 5.0  # as a person would
+BAR_PX = 70  # minimum width of the bar, which is wider than the notification's picture
+SUBMENU_PX = 320  # an open submenu extends beyond this, but the menu does not
+LETTER_PX = 10  # minimum height of a letter
+CLICKED_AGAIN_S = 5.0  # time after which a person would click again
 
 
 def show_notifications(desktop: Desktop, panel: Panel) -> None:
-    """Start the desktop's own notification server; Plasma's panel is one."""
+    """Start the desktop's notification server, unless the panel includes one, as Plasma's does."""
     if panel == "xfce4-panel":
         service = require_file(XFCE4_NOTIFYD, "install xfce4-notifyd").read_text(encoding="utf-8")
         desktop.start([next(line for line in service.splitlines() if line.startswith("Exec=")).removeprefix("Exec=")])
@@ -79,7 +79,7 @@ class Caller:
                 self.answers.put(message)
 
     def answer(self, within_s: float = 60) -> dict[str, Any]:
-        """Return the next answer. Raises queue.Empty."""
+        """Wait for the next answer and return it. Raises queue.Empty."""
         return self.answers.get(timeout=within_s)
 
     def end(self) -> None:
@@ -92,9 +92,9 @@ class Caller:
 
 
 class Desk:
-    """A desktop with its panel, the tray and the gateway, for calls one after another.
+    """A desktop with a panel, the tray and the gateway, shared by consecutive calls.
 
-    A desktop on which a test failed is not used again.
+    After a failed test, it is replaced by a new one.
     """
 
     def __init__(self, panel: Panel) -> None:
@@ -111,9 +111,9 @@ class Desk:
 
     @contextmanager
     def asked(self, text: str) -> Iterator[tuple[Desktop, Callable[[], Box], Caller]]:
-        """Yield a call that waits for the user's yes, and a function that finds its notification, which is there.
+        """Make a call that waits for the user. Yield the desktop, a finder of its notification, and the caller.
 
-        On a busy machine it may stand still before it has its place and size.
+        On a busy machine, the notification may stop moving before it has its final place and size.
         """
         try:
             if self._running is None:
@@ -150,7 +150,7 @@ class Desk:
         return ImageChops.difference(self._before.crop(BELOW), self._desktop.picture().crop(BELOW)).getbbox()
 
     def _notification(self) -> Box:
-        """Return its box on the screen, once all of it is drawn."""
+        """Wait until the notification is completely drawn, and return its box on the screen."""
         seen: list[Box | None] = []
 
         def still() -> Box | None:
@@ -164,21 +164,21 @@ class Desk:
 
 @pytest.fixture(scope="module")
 def desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
-    """Yield a desktop with that panel. The tests of one panel run in succession."""
+    """Yield a desktop with this panel. Tests with the same panel run in succession."""
     made = Desk(request.param)
     yield made
     made.end()
 
 
 def menu_right(before: Image.Image, after: Image.Image) -> int:
-    """Return the right edge of the menu, which is in the half of the screen without notifications."""
+    """Return the right edge of the menu, which is in the half of the screen without notifications, or 0."""
     half = (0, PANEL_HEIGHT, SCREEN[0] // 2, SCREEN[1])
     box = ImageChops.difference(before.crop(half), after.crop(half)).getbbox()
     return box[2] if box else 0
 
 
 def bar_height(picture: Image.Image) -> int:
-    """Return the largest number of adjacent pixel rows that have a dark part as wide as the bar."""
+    """Return the largest number of adjacent pixel rows with a dark section as wide as the bar."""
     dark = picture.convert("L").point([level < 110 for level in range(256)])
     wide, best, rows = bytes([1]) * BAR_PX, 0, 0
     for top in range(dark.height):
@@ -188,7 +188,7 @@ def bar_height(picture: Image.Image) -> int:
 
 
 def click(desk: Desk, button: tuple[int, int]) -> str:
-    """Return the answer of a call after a click on that button of its notification."""
+    """Make a call, click this button of its notification, and return the answer as JSON."""
     with desk.asked("hello") as (desktop, find, caller):
         across, above = button
 
@@ -198,7 +198,7 @@ def click(desk: Desk, button: tuple[int, int]) -> str:
             desktop.click((box[0] if across > 0 else box[2]) + across, box[3] - above)
             try:
                 return json.dumps(caller.answer(CLICKED_AGAIN_S))
-            except queue.Empty:  # the notification was still growing
+            except queue.Empty:  # missed, because the notification was still growing
                 return None
 
         answer: str = until(clicked, "the call goes on")
@@ -220,7 +220,7 @@ def test_a_click_on_a_real_notification_s_button_denies_the_call(desk: Desk) -> 
 @pytest.mark.requirement("ask-shown", "tray-real-panels")
 @pytest.mark.parametrize("desk", PANELS, indirect=True)
 def test_a_real_notification_shows_the_end_of_the_last_argument(desk: Desk) -> None:
-    """The text is as long as fits uncut, and ends in a solid bar, which can be found on the screen."""
+    """The argument is the longest that is not cut. It ends in a solid bar, which can be found on the screen."""
     with desk.asked(f"{'delete all of this and that ' * 2}{BAR}") as (desktop, find, _):
         until(lambda: bar_height(desktop.picture().crop(find())) >= LETTER_PX, "all of it is drawn")
         desktop.screenshot(f"{desk.panel}-long-ask")
@@ -235,7 +235,7 @@ def test_the_menu_on_a_real_panel_answers_the_call_that_waits(desk: Desk, keys: 
         before = desktop.picture()
         desktop.click(*middle(icon), 3)
         until(lambda: menu_right(before, desktop.picture()), "the menu is open")
-        desktop.run("xdotool", "key", "--delay", "200", "Down", "Down", "Right")  # the state, the ask, its first answer
+        desktop.run("xdotool", "key", "--delay", "200", "Down", "Down", "Right")  # passes the state and opens the ask
         until(lambda: menu_right(before, desktop.picture()) > SUBMENU_PX, "the submenu is open")
         desktop.screenshot("xfce4-panel-ask-menu")
         desktop.run("xdotool", "key", "--delay", "200", *keys, "Return")

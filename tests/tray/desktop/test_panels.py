@@ -1,4 +1,4 @@
-"""The icon on real panels, changed and clicked by mouse and over D-Bus, and a real notification."""
+"""Tests of an icon on real panels, which is changed and clicked by mouse and over D-Bus, and of a real notification."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from tests.tray.desktop.session import (
 PROJECT = Path(__file__).resolve().parents[3]
 PANEL: Box = (0, 0, SCREEN[0], PANEL_HEIGHT)
 BELOW: Box = (0, PANEL_HEIGHT + 4, SCREEN[0], SCREEN[1])
-LINE_PX = 25  # of a menu of xfce4-panel with its own theme and DejaVu
-ICON_PX = (14, 28)  # a disc is that large in a panel of PANEL_HEIGHT
+LINE_PX = 25  # height of a line in a menu of xfce4-panel with its default theme and DejaVu
+ICON_PX = (14, 28)  # smallest and largest size of a disc in a panel of PANEL_HEIGHT
 
 
 class Tray:
-    """The sample app in a session."""
+    """The sample app in a desktop session."""
 
-    gnome = False  # there a left click opens the menu, and submenus unfold in it
+    gnome = False  # in GNOME, a left click opens the menu, and submenus unfold inside it
 
     def __init__(self, desktop: Desktop, panel_wait_s: float) -> None:
         self.desktop = desktop
@@ -55,19 +55,19 @@ class Tray:
         self.log = desktop.home / f"{Path(sys.executable).name}.log"
 
     def seen(self, color: str) -> Box:
-        """Return the icon's box on the panel, once it has that color."""
+        """Wait until the icon has this color, and return its box on the panel."""
         return self.desktop.until_seen(COLORS[color], PANEL)
 
     def click(self, color: str, button: int = 1, times: int = 1) -> None:
-        """Click on the icon, once it has that color."""
+        """Wait until the icon has this color, and click on it."""
         self.desktop.click(*middle(self.seen(color)), button, times)
 
     def said(self, text: str) -> int:
-        """Return how often the app has printed that line."""
+        """Return how often the app has printed this line."""
         return self.log.read_text(encoding="utf-8").splitlines().count(text)
 
     def on_bus(self) -> Item:
-        """Return the item that the real panel has registered, once it has one."""
+        """Wait until the real panel has registered an item, and return it."""
         with open_dbus_connection(self.desktop.bus_address) as connection:
             ask = Properties(DBusAddress("/StatusNotifierWatcher", WATCHER, WATCHER)).get(
                 "RegisteredStatusNotifierItems"
@@ -92,7 +92,7 @@ def test_the_icon_is_on_a_panel_and_a_left_click_is_its_default_action(xfce: Tra
     xfce.seen("green")
 
 
-@pytest.mark.timeout(180)  # a whole desktop: Plasma takes 15 s on a quiet machine, a minute beside many others
+@pytest.mark.timeout(180)  # Plasma takes 15 s to start on an idle machine and a minute on a busy one
 @pytest.mark.requirement("tray-real-panels", "tray-submenus")
 @pytest.mark.parametrize("panel", ["xfce4-panel", "lxqt-panel", "plasmashell", "gnome-shell"])
 def test_a_submenu_that_came_after_the_first_look_and_changed_is_clicked_by_mouse(panel: Panel) -> None:
@@ -103,7 +103,7 @@ def test_a_submenu_that_came_after_the_first_look_and_changed_is_clicked_by_mous
         desktop.screenshot(f"{panel}-menu")
         close(tray, background)
         tray.click("red", times=2 if tray.gnome else 1)
-        desktop.calm()  # away from the icon: Plasma lightens the one below the mouse
+        desktop.calm()  # moves the mouse off the icon, because Plasma lightens the icon below the mouse
         tray.seen("green")
         header = choose_in_submenu(tray, "green", f"{panel}-submenu")
         tray.seen("blue")
@@ -174,9 +174,9 @@ def opened(tray: Tray, color: str) -> tuple[Image.Image, Box]:
 
 
 def choose_in_submenu(tray: Tray, color: str, name: str, expected: Image.Image | None = None) -> Image.Image:
-    """Click on the last line of the menu, and on the only line of its submenu; return how the first line looks.
+    """Click on the last line of the menu and on the only line of its submenu. Return a picture of the first line.
 
-    With `expected`, wait until it looks like that: Plasma's menu has its size before all of its colors.
+    With `expected`, first wait until that line looks like it. Plasma's menu gets its size before all of its colors.
     """
     desktop = tray.desktop
     background, menu = opened(tray, color)
@@ -186,7 +186,7 @@ def choose_in_submenu(tray: Tray, color: str, name: str, expected: Image.Image |
     beside = (0, menu[3], *SCREEN) if tray.gnome else (menu[2], BELOW[1], *SCREEN)
     until(lambda: wide(difference(desktop.picture(), background, beside)), "the submenu is open")
     submenu = still(desktop, background, beside)
-    header = first_line(desktop, menu)  # drawn by now: the menu itself may stand still before its texts are there
+    header = first_line(desktop, menu)  # taken only now, because a menu may have its size before its texts
     desktop.screenshot(name)
     desktop.click(*middle(submenu))
     closed(tray, background)
@@ -194,7 +194,7 @@ def choose_in_submenu(tray: Tray, color: str, name: str, expected: Image.Image |
 
 
 def close(tray: Tray, background: Image.Image) -> None:
-    """Click beside the menu."""
+    """Click beside the menu, and wait until it is closed."""
     tray.desktop.click(SCREEN[0] - 20, SCREEN[1] - 20)
     closed(tray, background)
 
@@ -205,18 +205,18 @@ def closed(tray: Tray, background: Image.Image) -> None:
 
 
 def first_line(desktop: Desktop, menu: Box) -> Image.Image:
-    """Return the picture of the first line of a menu that is there, without the beginning of its text.
+    """Return a picture of the first line of an open menu, without the beginning of its text.
 
-    Plasma underlines a letter of each line when it opens the menu, which also moves the letters after it by a pixel or
-    two. A text that comes afterwards loses that line: ours come again a second after a change (MenuService), before the
-    menu opens or after, as the machine has time.
+    When Plasma opens a menu, it underlines a letter of each line, which moves the letters after it by a pixel or two.
+    A line whose text changes afterwards loses the underline. Our texts are sent again a second after a change
+    (MenuService), which may be before or after the menu opens.
     """
     left, top, right, _ = menu
     return desktop.picture().crop((left + (right - left) // 4, top, right, top + LINE_PX + 4))
 
 
 def current(tray: Tray) -> Box:
-    """Return the icon's box on the panel, in any color, once it is there."""
+    """Wait until the icon is on the panel, in any color, and return its box."""
     box: Box = until(partial(icon_in, tray), "the icon is on the panel")
     return box
 
@@ -228,19 +228,19 @@ def icon_in(tray: Tray) -> Box | None:
 
 
 def difference(picture: Image.Image, before: Image.Image, within: Box) -> Box | None:
-    """Return the box around everything that changed in that part of the screen."""
+    """Return the bounding box of all changes in this part of the screen."""
     found: Box | None = ImageChops.difference(picture.crop(within), before.crop(within)).getbbox()
     left, top = within[:2]
     return (found[0] + left, found[1] + top, found[2] + left, found[3] + top) if found else None
 
 
 def changed(desktop: Desktop, before: Image.Image) -> Box | None:
-    """Return the box around everything below the panel that changed."""
+    """Return the bounding box of all changes below the panel."""
     return difference(desktop.picture(), before, BELOW)
 
 
 def still(desktop: Desktop, before: Image.Image, within: Box) -> Box:
-    """Return the box around all changes once no pixel changes any more: some menus fade or slide in."""
+    """Wait until no pixel changes any more, because some menus fade or slide in. Return the box around all changes."""
     seen: deque[Image.Image] = deque(maxlen=CALM)
 
     def same() -> Box | None:
@@ -253,12 +253,12 @@ def still(desktop: Desktop, before: Image.Image, within: Box) -> Box:
 
 
 def tall(box: Box | None) -> Box | None:
-    """Return the box if it is a menu, rather than the tooltip of the icon below the mouse."""
+    """Return the box if it is too tall for the tooltip of the icon below the mouse, and thus a menu."""
     return box if box and box[3] - box[1] > 4 * LINE_PX else None
 
 
 def wide(box: Box | None) -> Box | None:
-    """Return the box if it is a menu, rather than the shadow of the one beside it."""
+    """Return the box if it is too wide for the shadow of the menu beside it, and thus a menu."""
     return box if box and box[2] - box[0] > LINE_PX else None
 
 
@@ -267,7 +267,7 @@ def wide(box: Box | None) -> Box | None:
 
 @pytest.fixture(scope="module")
 def tint2() -> Iterator[Tray]:
-    """Start the app before the tray."""
+    """Start the app before tint2, and yield the app."""
     with desktop_session(None) as desktop:
         tray = Tray(desktop, panel_wait_s=0.2)
         until(lambda: tray.log.exists() and tray.said("nobody shows icons"))
@@ -317,7 +317,7 @@ def test_a_better_panel_takes_the_icon_over_and_leaves_it_again(tint2: Tray) -> 
 
 
 class DockRequests:
-    """An XEmbed tray: it owns the selection and counts docking requests (System Tray Protocol)."""
+    """An XEmbed tray that owns the selection and counts docking requests (System Tray Protocol)."""
 
     def __init__(self, display: str) -> None:
         self.asked: list[int] = []
@@ -337,7 +337,7 @@ class DockRequests:
         self._display.sync()
 
     def read(self) -> list[int]:
-        """Return the windows of all requests so far."""
+        """Return the windows of all docking requests so far."""
         while self._display.pending_events():
             event = self._display.next_event()
             if event.type == Xlib.X.ClientMessage and event.data[1][1] == 0:  # SYSTEM_TRAY_REQUEST_DOCK
@@ -356,7 +356,7 @@ def test_a_tray_is_asked_once_for_a_place() -> None:
         app = Tray(desktop, panel_wait_s=0.1)
         until(tray.read)
         tray.announce()
-        watcher = Watcher(desktop.bus_address)  # once it has the icon, all that X was asked before has been said
+        watcher = Watcher(desktop.bus_address)  # the X requests of the app are complete once this panel has the icon
         item = watcher.item()
         item.click("Turn green")
         until(lambda: app.said("green"))

@@ -1,4 +1,4 @@
-"""The whole tray on real panels with a real gateway, used by mouse and keyboard."""
+"""Tests of the whole tray on real panels with a real gateway, used by mouse and keyboard."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from trayapp.tray.icons import COLORS
 from trayapp.tray.state.tray_state import IconKind
 
 PANEL: Box = (0, 0, SCREEN[0], PANEL_HEIGHT)
-MENU: Box = (0, PANEL_HEIGHT, SCREEN[0] // 2, SCREEN[1])  # far from notifications
-TOOLTIP_PX = 100  # it is lower than that, the menu higher
-TOLERANCE = 24  # an XEmbed icon is mixed with what is behind it
+MENU: Box = (0, PANEL_HEIGHT, SCREEN[0] // 2, SCREEN[1])  # the half of the screen without notifications
+TOOLTIP_PX = 100  # tooltips are lower than this, and menus are higher
+TOLERANCE = 24  # the color of an XEmbed icon is mixed with the background
 
 
 def color(kind: IconKind) -> tuple[int, int, int]:
-    """Return the color of a kind on a panel whose color is unknown."""
+    """Return the color of an icon of this kind on a panel of unknown color."""
     text = COLORS[kind].either.removeprefix("#")
     red, green, blue = (int(text[at : at + 2], 16) for at in (0, 2, 4))
     return red, green, blue
@@ -50,7 +50,7 @@ class TrayOnDesktop:
         desktop.start([*own_command(), "tray"], **self.app.env)
 
     def _fake_editor(self) -> None:
-        """Install a program that opens YAML files for the desktop and records its arguments."""
+        """Install a fake editor that opens YAML files for the desktop and records its arguments."""
         require("xdg-open")
         (self.app.user / "bin" / "xdg-open").unlink()
         self.app.program("fake-editor", f'echo "$1" >> {self.app.user}/opened')
@@ -63,7 +63,7 @@ class TrayOnDesktop:
             (self.app.user / path).write_text(text, encoding="utf-8")
 
     def icon(self, kind: IconKind) -> Box:
-        """Return the icon's box on the panel, once the icon is of that kind."""
+        """Wait until the icon is of this kind, and return its box on the panel."""
         return self.desktop.until_seen(color(kind), PANEL, TOLERANCE)
 
     def gone(self, kind: IconKind) -> None:
@@ -122,7 +122,7 @@ def test_reconnect_all_in_the_menu_reconnects_every_server_in_use_and_a_notifica
     xfce: TrayOnDesktop,
 ) -> None:
     xfce.app.ask("reconnect", server="sample")
-    xfce.choose("Down", "Down", "Down", "Down", "Return")  # the state, Open panel, Servers, Reconnect all
+    xfce.choose("Down", "Down", "Down", "Down", "Return")  # Reconnect all is the fourth entry
 
     def states() -> list[str]:
         snapshot = xfce.app.snapshot()
@@ -134,7 +134,7 @@ def test_reconnect_all_in_the_menu_reconnects_every_server_in_use_and_a_notifica
 
 @pytest.mark.requirement("tray-real")
 def test_open_servers_yaml_in_the_menu_opens_it_with_the_desktop_s_own_opener(xfce: TrayOnDesktop) -> None:
-    xfce.choose(*["Down"] * 7, "Return")  # the state, Open panel, Servers, ..., AI tools, Open servers.yaml
+    xfce.choose(*["Down"] * 7, "Return")  # Open servers.yaml is the seventh entry
     until(lambda: xfce.app.opened() == [str(xfce.app.file)], "the editor has it")
 
 
