@@ -117,7 +117,8 @@ def edit_verb(only_path: bool) -> int:
 def switch(target: str, enabled: bool, as_json: bool) -> None:
     """Enable or disable the target in servers.yaml, tell a running gateway, and print what changed.
 
-    Raises UsageError, UnparsableError, ServerNotFoundError, ToolNotFoundError, StorageError.
+    Raises UsageError, UnparsableError, ServerNotFoundError, ToolNotFoundError, StorageError, FileChangedError,
+    ControlError.
     """
     server, slash, glob = target.partition("/")
     if slash and not glob:

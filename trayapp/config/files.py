@@ -344,7 +344,7 @@ def _changed(path: Path) -> FileChangedError:
 
 
 def _exchange_back(fresh: Path, target: Path, ours: Signature | None) -> None:
-    """Put back the file that we replaced while a program was saving it, unless our file was changed since then."""
+    """Put back the file that we replaced while a program was saving it, unless ours has been changed since."""
     with suppress(FileNotFoundError):
         exchange(fresh, target)
         if signature(fresh) != ours:
@@ -352,7 +352,7 @@ def _exchange_back(fresh: Path, target: Path, ours: Signature | None) -> None:
 
 
 def _put_back(old: _HeldFile, target: Path, ours: Signature | None) -> None:
-    """Write back what another program wrote into the replaced file, unless our file was changed since then.
+    """Write back what another program wrote into the replaced file, unless our file has been changed since.
 
     Used where files cannot be exchanged. The end of the write is checked often, because until then readers do not see
     that program's text.

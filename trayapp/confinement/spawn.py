@@ -63,10 +63,12 @@ def spawn_confined(
 def spawn_bubblewrap(*, proxied: bool, options: dict[str, Any]) -> tuple[subprocess.Popen[bytes], int]:
     """Start bubblewrap, which confines its program.
 
-    Where Landlock has scopes, neither of them can signal other programs or use their abstract sockets.
+    Where Landlock has scopes, neither bubblewrap nor its program can signal other programs or use their abstract
+    sockets.
 
-    `proxied`: the program has no network of its own and requests its sockets. Returns and raises what `spawn_confined`
-    does. Bubblewrap dies with its parent, which for the kernel is the thread: the thread lives as long as bubblewrap.
+    `proxied`: the program has no network of its own and requests its sockets from us. Returns and raises what
+    `spawn_confined` does. Bubblewrap dies with its parent, which for the kernel is the thread, so the thread lives as
+    long as bubblewrap.
     """
 
     def confine() -> int:

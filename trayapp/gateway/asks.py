@@ -1,8 +1,8 @@
-"""Ask the user outside the AI tool: for consent to a call, or to answer a server's question.
+"""Ask the user, outside the AI tool, to consent to a call or to answer a server's question.
 
-An ask is open until it is answered, withdrawn with its call, or timed out. Only the first answer counts. A gateway
-refuses answers to an earlier gateway's asks. A server's question becomes an ask if the client of its call cannot answer
-it (MCP elicitation, form and URL). Without an answer the server gets an error.
+An ask is open until it is answered, withdrawn with its call, or timed out. Only the first answer counts. Answers to the
+asks of an earlier gateway are refused. A server's question (MCP elicitation, form or URL) becomes an ask if the client
+cannot answer it. Without an answer, the server gets an error.
 
 Never here: the routing of calls, connections, how an ask is drawn (tray, command line, panel).
 """
@@ -42,20 +42,16 @@ UNCLEAR = ToolClassification("write", "name")
 
 
 class Subject(NamedTuple):
-    """The tool or resource of a call that needs the user's consent. `key`: of the shared server.
+    """The tool or resource of a call that needs the user's consent."""
 
-    `hash`: of the definition that the answer is for. `mode`: the setting that requires the ask. `callable`: False if
-    the session may no longer call the tool.
-    """
-
-    key: str
+    key: str  # of the shared server
     server: str
     tool: str
     tool_class: ToolClass
     basis: Basis
-    hash: str
-    mode: AskMode
-    callable: bool
+    hash: str  # of the definition that the user consents to
+    mode: AskMode  # the setting that requires the ask
+    callable: bool  # False: the session may no longer call the tool
 
 
 def ask_mode(settings: Settings, server: ServerConfig | None, tool: str) -> AskMode:
@@ -69,7 +65,7 @@ def ask_mode(settings: Settings, server: ServerConfig | None, tool: str) -> AskM
 
 
 def asks_first(mode: AskMode, tool_class: ToolClass, *, listed: bool) -> bool:
-    """Return True if the user is asked before a call. With `auto`, the client asks about tools that it `listed`."""
+    """Return True if we ask the user before a call. In mode `auto`, the client asks about tools `listed` to it."""
     match mode:
         case "off":
             return False
@@ -106,18 +102,17 @@ _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc") | f
 
 
 class Shown(NamedTuple):
-    """An argument as the user sees it: `value` is JSON without secrets, with marks for invisible characters, and cut if
-    it is long. `length`: characters of the uncut JSON; 0 for a row that counts the arguments that are not shown.
-    """
+    """An argument as the user sees it. The last row may count the arguments that are not shown; its `length` is 0."""
 
     name: str
-    value: str
-    length: int = 0
+    value: str  # JSON: secrets removed, invisible characters marked, cut if long
+    length: int = 0  # characters of the uncut JSON
 
 
 def shown_arguments(arguments: Any) -> list[Shown]:
-    """Return a call's arguments as the user sees them: at most MOST, in about ALL_LONGEST characters, and a last row
-    that counts the others. Arguments that are not an object become one row.
+    """Return at most MOST arguments of a call, in about ALL_LONGEST characters, and a last row that counts the others.
+
+    Arguments that are not an object become one row.
     """
     if not isinstance(arguments, dict):
         return [] if arguments is None else [Shown("arguments", *_shown_value("", arguments, VALUE_LONGEST))]
@@ -174,7 +169,7 @@ def shown_text(text: str, longest: int, label: str = "") -> str:
 
 Answer = Literal["once", "session", "always", "deny"]
 Ending = Literal["allowed", "denied", "expired"]
-Ended = Callable[[Ending, dict[str, Any] | None], None]  # gets how the ask ended, and the answer to a question
+Ended = Callable[[Ending, dict[str, Any] | None], None]  # receives the ending, and the answer to a question
 ID_BYTES = 3
 OVER_MOST = 200  # closed asks that are remembered, to distinguish them from unknown ones
 OPEN_MOST = 100  # open asks: a client that calls in a loop must not flood the user
@@ -263,7 +258,7 @@ class Asks:
         self._grants: WeakKeyDictionary[Any, set[tuple[str, str, str]]] = WeakKeyDictionary()
         self._watchers = 0
 
-    # -- who is there --------------------------------------------------------------------------------------------
+    # -- watchers -------------------------------------------------------------------------------------------------
 
     @property
     def someone_is_there(self) -> bool:
@@ -307,7 +302,10 @@ class Asks:
             self._rounds.popitem(last=False)
 
     def is_round(self, call: str, subject: Subject) -> bool:
-        """Return True, once, if the request is the expected round of a call, in time and with the same definition."""
+        """Return True if the request is the expected repetition of a call, in time and with the same definition.
+
+        Only the first request with that key is.
+        """
         digest, until = self._rounds.pop(call, ("", 0.0))
         return digest == subject.hash and self._services.clock.now() < until
 
@@ -328,8 +326,8 @@ class Asks:
     ) -> dict[str, Any]:
         """Ask the user a server's question, and return the result of the elicitation. Call `can_answer` first.
 
-        Raises RpcError if the params are not valid, the user does not answer in time, or `is_wanted` returns False: the
-        call ended.
+        `is_wanted`: returns False once the call has ended. Raises RpcError in that case, if the params are not valid, or
+        if the user does not answer in time.
         """
         ended: asyncio.Future[tuple[Ending, dict[str, Any] | None]] = asyncio.get_running_loop().create_future()
         question = read_question(params)
@@ -362,8 +360,8 @@ class Asks:
     def answer(self, ask_id: str, answer: Answer, by: str, content: dict[str, Any] | None = None) -> dict[str, Any]:
         """Take the user's answer, and return the row of the ask. Raises AskOverError, UnfitAnswerError.
 
-        `by`: the program or person that answers. `session` and `always` also allow the other open calls that they
-        cover.
+        `by`: the program or person that answers. The answers `session` and `always` also allow other open calls that
+        they cover.
         """
         ask = self._open.get(ask_id)
         if ask is None:

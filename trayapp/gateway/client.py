@@ -40,7 +40,7 @@ class ClientPeer(Protocol):
 
 
 class FramePeer:
-    """A client that exchanges newline-delimited frames: its transport feeds the received ones to `dispatcher`."""
+    """A channel of newline-delimited frames to one client. The transport feeds received frames to `dispatcher`."""
 
     def __init__(self, sink: Callable[[bytes], None], pour: Callable[[Pieces], None] | None = None) -> None:
         self.dispatcher = FrameDispatcher(sink, pour=pour)
@@ -74,7 +74,7 @@ class ClientInfo:
 
 
 class Questioner(Protocol):
-    """The part of ServerRequests that calls need: for their servers' questions, and for calls that are given up."""
+    """The part of ServerRequests that calls use for their servers' questions and when they are given up."""
 
     async def answers(
         self, session: ClientSession, about: RequestId, question: dict[str, Any], key: str
@@ -112,7 +112,7 @@ class ClientSession(Protocol):
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """Return the client's capabilities, with those of a user who answers questions for an older client."""
+        """Return the client's capabilities. An older client also has those of a user who can answer in its place."""
 
     @property
     def questioner(self) -> Questioner:

@@ -70,7 +70,7 @@ CALLS_TOLD_S = 5.0
 
 
 class Stderr(Protocol):
-    """A function that returns the sink for a process's stderr. `further`: the server may have other processes, too."""
+    """A function that returns the sink for a process's stderr. `further`: the server may have other processes."""
 
     def __call__(self, server: str, *, further: bool) -> Callable[[bytes], None]: ...
 
@@ -102,7 +102,7 @@ class Gateway:
     def __init__(self, dependencies: GatewayDependencies, tasks: anyio.abc.TaskGroup) -> None:
         self.state: GatewayState = "starting"
         self.http_url: str | None = None
-        self.http_problem: Problem | None = None  # another program uses the port of the settings
+        self.http_problem: Problem | None = None  # another program uses the configured port
         self.sessions: dict[Session, None] = {}  # in the order in which they began
         self.stop_wanted = anyio.Event()
         self.started = dependencies.clock.now()
@@ -285,7 +285,7 @@ class Gateway:
     # -- start ---------------------------------------------------------------------------------------------------
 
     def start_serving(self) -> None:
-        """Start to serve: start the gateway's own tasks, and ask the servers whose tools have not been read."""
+        """Start the gateway's own tasks, and read the lists of servers that have none in the cache."""
         self.state, services = "running", self.services
         for work in (services.changes.broadcast, services.writer.keep_writing, self.projects.follow, self._tell_calls):
             self._tasks.start_soon(kept_up, work, services.clock.sleep)
@@ -298,13 +298,13 @@ class Gateway:
         services.changes.changed()
 
     async def once_calm(self, work: Callable[[], Awaitable[Any]]) -> None:
-        """Run `work` after the first list, or after CALM_AT_LATEST_S: the first client does not wait for it."""
+        """Run `work` after the first list, or after CALM_AT_LATEST_S, so that it does not delay the first client."""
         with anyio.move_on_after(CALM_AT_LATEST_S):
             await self._dependencies.calm.wait()
         await work()
 
     def _list_served(self) -> None:
-        """Renew expired cached lists and let background work begin, once, now that a session has a list."""
+        """Refresh expired cached lists and let background work begin. Only the first call does so."""
         if not self._expired_asked:
             self._expired_asked = True
             self.services.pool.discover(self.services.listings.expired())
@@ -325,7 +325,7 @@ class Gateway:
         self.services.changes.changed()
 
     def offer_fetched(self, connection: Connection, offer: Offer) -> None:
-        """Take a server's lists into the catalog, pass on its notices of changes, and probe for other clients."""
+        """Add a server's lists to the catalog, pass on its list_changed, and probe it for other kinds of clients."""
         self.intake.take(connection, offer)
         self.session_dependencies.notifications.lists_read(connection)
         self.probes.consider(connection)

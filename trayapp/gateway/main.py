@@ -79,7 +79,7 @@ def run_gateway(
     - `sample`: the command of the bundled sample server
     - `layers`: makes the reader of `settings.imports`
     - `on_ready`: called once clients can connect
-    - `is_followed`: returns True once the program was replaced; the gateway then ends when it is idle, with MAKES_ROOM
+    - `is_followed`: returns True once the program has been replaced. The gateway then ends, once idle, with MAKES_ROOM
 
     Raises AlreadyRunningError, StorageError.
     """
@@ -197,7 +197,7 @@ class GatewayHost:
             await anyio.lowlevel.checkpoint()
             from trayapp.panel.host import end_panel
 
-            # last: an open page then reports that the gateway is gone, instead of asking for a sign-in
+            # Last, because an open page then reports that the gateway has ended, and does not show its sign-in.
             await anyio.to_thread.run_sync(end_panel, gateway.panel_access)
             tasks.cancel_scope.cancel()
 
@@ -238,7 +238,7 @@ class GatewayHost:
     def _take(self, outcome: Outcome) -> None:
         """Apply a new configuration, or show the problem of an unusable one. Do nothing while the gateway stops."""
         if self._gateway.state == "stopping":
-            return  # no more servers are started
+            return  # no server may be started any more
         if isinstance(outcome, Config):
             self._gateway.take_config(outcome)
             self._http_port.follow(outcome.settings.http)
@@ -322,7 +322,7 @@ class GatewayHost:
                 continue
             try:
                 if self._lock is not None:
-                    self._lock.release()  # its file may have been removed
+                    self._lock.release()  # the lock file may have been removed
                     self._lock.acquire()
                 self._listener.close()
                 self._listener = await listen(self._run, self._accept, __version__, self._listener.endpoint.token)
@@ -340,7 +340,7 @@ class GatewayHost:
                 log.warning("Restored the runtime folder %s, which had been removed", self._run)
 
     async def _serve_link(self, link: Link, work: Callable[[], Any]) -> None:
-        """Serve one connection: the boundary that keeps its failure from other connections."""
+        """Serve one connection. This is its boundary: a failure does not affect other connections."""
         self._links.add(link)
         try:
             await work()
@@ -361,7 +361,7 @@ class GatewayHost:
                 loop.add_signal_handler(number, gateway.stop_wanted.set)
 
     async def _end_when_unused(self) -> None:
-        """End the gateway `settings.linger` minutes after its last session or control connection ended, if not 0."""
+        """End the gateway once it has had no connection for `settings.linger` minutes. If that is 0, never end it."""
         gateway, used = self._gateway, anyio.current_time()
         while anyio.current_time() - used < (limit_s := gateway.config.settings.linger * 60) or limit_s <= 0:
             await next_beat(min(CHECK_S, limit_s / 4) if limit_s > 0 else CHECK_S)
@@ -371,7 +371,7 @@ class GatewayHost:
         gateway.stop_wanted.set()
 
     async def _end_when_replaced(self) -> None:
-        """End for the program that replaced this one (MAKES_ROOM). Clients continue with the new gateway."""
+        """End the gateway once the program has been replaced and it is idle. Clients continue with the new gateway."""
 
         def has_control_connection() -> bool:
             return len(self._links) > sum(session.transport == "stdio" for session in self._gateway.sessions)
@@ -383,7 +383,7 @@ class GatewayHost:
 
 
 def _prefer_pidfd() -> None:
-    """Watch child processes by pidfd, as Python 3.12 does by default: 3.11 would use a thread for each."""
+    """Watch child processes by pidfd, as Python 3.12 does. Python 3.11 would start a thread for each process."""
     if sys.version_info < (3, 12) and sys.platform == "linux":
         try:
             asyncio.set_child_watcher(asyncio.PidfdChildWatcher())

@@ -1,4 +1,4 @@
-"""Close our files and folders to other users, at every start."""
+"""Remove other users' permissions from our files and folders at every start."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ OTHERS = 0o077
 
 
 def close_to_others(places: Iterable[Path]) -> list[Path]:
-    """Remove other users' permissions from existing files and folders. Return the paths that cannot be made private,
-    with symbolic links and other users' files among them. Blocks.
+    """Remove other users' permissions from existing files and folders. Return the paths that cannot be made private.
 
-    On Windows, do nothing and return []: the permissions of the user's folder apply.
+    They include symbolic links and other users' files. On Windows, do nothing and return [], because the permissions of
+    the user's folder apply. Blocks.
     """
     if sys.platform == "win32":
         return []

@@ -22,9 +22,9 @@ from trayapp.model.errors import MultiMcpError, Problem
 log = logging.getLogger(__name__)
 
 WATCH_S = 0.5  # interval of checks if the system reports no changes: a save is applied within 1 s
-LOOK_ANYWAY_S = 15.0  # interval if it does. Each check takes a thread, which wakes the gateway three times
+LOOK_ANYWAY_S = 15.0  # interval if it does. Each check runs in a thread and wakes the gateway three times
 SAVE_SETTLES_S = 0.05  # editors save in several steps
-SETTLE_LOOKS = 10  # 0.5 s in all: half a file can be valid and lack running servers
+SETTLE_LOOKS = 10  # 0.5 s in all. A half-written file can be valid, and running servers missing from it would stop
 
 Outcome = Config | Problem
 
@@ -43,7 +43,7 @@ class ServersFile:
     """The file servers.yaml at `path`. `take` gets each new configuration, or the problem if the file cannot be used.
 
     `running`: returns the configuration in use. `sample`: the command of the bundled sample server. `layers`: returns
-    the reader of the imports, which takes 30 ms to load: called only if there are imports.
+    the reader of the imports. It is called only if there are imports, because loading the reader takes 30 ms.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ServersFile:
             log.warning("%s", error)
 
     async def reload(self) -> None:
-        """Read the file and pass on its configuration, unless it was just emptied, or its problem if that is new."""
+        """Read the file. Pass on its configuration, unless the file was just emptied, or its problem, if new."""
         async with self._reading:
             outcome, self._look_again = await anyio.to_thread.run_sync(self._read)
             if isinstance(outcome, Problem):
@@ -115,7 +115,7 @@ class ServersFile:
             log.warning("Cannot write the tools of %s to servers.yaml: %s", server, why)
 
     def _is_just_emptied(self, config: Config) -> bool:
-        """Return True if the file was not empty at the last check: editors truncate before they write."""
+        """Return True if the file has become empty since the last check: editors truncate before they write."""
         emptied = not config.servers and not config.problems and bool(self._running().servers)
         self._emptied, before = emptied, self._emptied
         return emptied and not before
@@ -144,12 +144,12 @@ class ServersFile:
             self._seen = self._signature()
         if not self._imports:
             return config
-        from trayapp.config.layers.overlay import lay_over  # most files import nothing
+        from trayapp.config.layers.overlay import lay_over  # loaded only if the file imports something
 
         return lay_over(config, self._layers().read(self._imports, file), file)
 
     async def _settle(self) -> None:
-        """Wait until the save is complete, for SETTLE_LOOKS checks at most."""
+        """Wait until the save is complete, for at most SETTLE_LOOKS checks."""
         seen, _ = await anyio.to_thread.run_sync(self._look)
         for _ in range(SETTLE_LOOKS):
             await anyio.sleep(SAVE_SETTLES_S)
@@ -162,7 +162,7 @@ class ServersFile:
         return self._signature(), is_open_for_writing(self._path)
 
     async def _wait_for_change(self, watch: FolderWatch | None) -> None:
-        """Wait for a change in the folder. Also return from time to time: network folders report no changes."""
+        """Wait for a change in the folder. Also return at intervals, because network folders report no changes."""
         if watch is None or self._look_again:
             await next_beat(WATCH_S)
             return

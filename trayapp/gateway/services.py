@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from trayapp.model.status import GatewayState
 
 
-# Servers' own announcements are collected earlier, in backends/maintenance.
+# backends/maintenance has already merged the list changes that a server announces within REFETCH_DELAY_S.
 BROADCAST_DELAY_S = 0.02  # changes within this time are broadcast together: one list_changed, one snapshot
-BROADCAST_REST = 10  # pause, in multiples of the last broadcast's duration: broadcasts take a tenth of the time at most
+BROADCAST_REST = 10  # pause, in multiples of the last broadcast's duration, so that broadcasts take a tenth of the time
 
 Listener = Callable[[], None]
 

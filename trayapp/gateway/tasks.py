@@ -21,13 +21,13 @@ class Spawn(Protocol):
 
 
 class FencedTasks:
-    """The task group for servers: `tasks`, with a boundary around each task."""
+    """The task group `tasks` as servers use it, with a boundary around each task."""
 
     def __init__(self, tasks: anyio.abc.TaskGroup) -> None:
         self._tasks = tasks
 
     def start_soon(self, work: Callable[..., Awaitable[Any]], *args: Any, name: object = None) -> None:
-        """Start a task as anyio does, behind a boundary."""
+        """Start a task as an anyio task group does, with a boundary around it."""
         self._tasks.start_soon(fenced, work, *args, name=name or _name(work))
 
 

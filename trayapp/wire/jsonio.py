@@ -1,7 +1,7 @@
-"""JSON to and from bytes, as fast as orjson but without its losses: large integers and lone surrogates survive.
+"""JSON to and from bytes, nearly as fast as orjson but lossless: large integers and lone surrogates survive.
 
-`dumps` can write every value that `loads` returns, equal in value. `salvaged` and `well_formed` repair what some
-parsers reject.
+`dumps` writes every value that `loads` returns without loss. `salvaged` replaces the unreadable entries of a message
+with null, and `well_formed` repairs values that strict parsers reject.
 """
 
 from __future__ import annotations

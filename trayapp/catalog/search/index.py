@@ -1,4 +1,4 @@
-"""The index of all searchable tools, updated server by server, and the search of tools by words or by a pattern."""
+"""The index of all searchable tools, updated server by server, and the search for tools by words or a pattern."""
 
 from __future__ import annotations
 

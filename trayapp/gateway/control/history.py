@@ -71,5 +71,5 @@ def filter_of(asked: Asked) -> Filter:
 def _whole(asked: Asked, name: str) -> int:
     value = asked.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
-        raise RpcError(INVALID_PARAMS, f"{name} must be a whole number")
+        raise RpcError(INVALID_PARAMS, f"{name} must be a whole number, 0 or more")
     return value

@@ -258,7 +258,7 @@ def _ask_key(ask_id: str) -> str:
 
 
 def _ask(ask: AskStatus) -> Notice:
-    """Return the notification of one ask, with its answers. A click outside the buttons must not allow anything."""
+    """Return the notification of an ask, with a button for each answer. A click beside them must allow nothing."""
     title = texts.within([texts.ask_title(ask)], texts.TITLE)
     lines = "\n".join(texts.ask_text(ask))
     return Notice(_ask_key(ask.id), title, lines, ask_answers(ask), urgent=True, click=False)
