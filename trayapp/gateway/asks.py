@@ -326,8 +326,8 @@ class Asks:
     ) -> dict[str, Any]:
         """Ask the user a server's question, and return the result of the elicitation. Call `can_answer` first.
 
-        `is_wanted`: returns False once the call has ended. Raises RpcError in that case, if the params are not valid, or
-        if the user does not answer in time.
+        `is_wanted`: returns False once the call has ended. Raises RpcError in that case, for invalid params, and if the
+        user does not answer in time.
         """
         ended: asyncio.Future[tuple[Ending, dict[str, Any] | None]] = asyncio.get_running_loop().create_future()
         question = read_question(params)
