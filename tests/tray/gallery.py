@@ -62,7 +62,7 @@ STATES: dict[str, TrayState] = {
     "everything disabled": running(server("github", State.DISABLED), server("time", State.DISABLED)),
     "no keyring": running(server("exa", signed_in=True), keyring="missing"),
 }
-DEEP = {"all is well", "trouble of all kinds"}  # with every server's own menu
+DEEP = {"all is well", "trouble of all kinds"}  # states that are shown with the submenu of each server
 PANELS = ((True, "#202124"), (None, "#202124"), (None, "#f4f4f5"), (False, "#f4f4f5"))
 SIZES = (16, 22, 24, 32, 48, 64)
 
@@ -84,7 +84,7 @@ def pages() -> Iterator[str]:
 
 
 def tree(menu: Iterable[Entry], depth: int, indent: str = "") -> Iterator[str]:
-    """Yield a menu, indented."""
+    """Yield the lines of a menu, with its submenus indented."""
     for entry in menu:
         if isinstance(entry, Separator):
             yield f"{indent}----------"
@@ -94,7 +94,7 @@ def tree(menu: Iterable[Entry], depth: int, indent: str = "") -> Iterator[str]:
 
 
 def sheet(path: Path) -> None:
-    """Draw all kinds in all sizes on dark and light backgrounds."""
+    """Draw the icons of all kinds in all sizes on dark and light backgrounds, and save them as one picture."""
     from PIL import Image
 
     from trayapp.tray.icons import icon

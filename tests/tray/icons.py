@@ -1,4 +1,4 @@
-"""Icons that run on a thread beside the test."""
+"""Helpers for tray icons: pictures of one color, and a thread that runs an icon."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ RED, GREEN = (255, 0, 0, 255), (0, 255, 0, 255)
 
 
 def plain(color: tuple[int, int, int, int] = RED) -> Artwork:
-    """Return pictures of one color."""
+    """Return artwork of one color in any size."""
     return lambda size: Image.new("RGBA", (size, size), color)
 
 
 @contextmanager
 def running(icon: Any) -> Iterator[threading.Thread]:
-    """Yield the thread in which the icon runs. At the end, check that the icon stops."""
+    """Run the icon on a thread, and yield the thread. At the end, stop the icon and check that the thread ends."""
     thread = threading.Thread(target=icon.run, name="the icon's")
     thread.start()
     try:

@@ -1,4 +1,4 @@
-"""The whole tray as a process, with a panel and a notification server on the tests' own bus, and a real gateway."""
+"""The whole tray as a process, with a panel and a notification server on a test bus, and a real gateway."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trayapp.wire.rundir import run_dir
 
 HEADER = 1  # the number of the first line of the menu
 END_S = 30.0
-GLYPHS = "●○✗–… "  # before a server's name
+GLYPHS = "●○✗–… "  # prefixes of a server's name in the menu
 
 
 class TrayApp:
@@ -30,21 +30,21 @@ class TrayApp:
 
     def __init__(self, home: Path, address: str) -> None:
         self.home = home
-        self.user = home / "user"  # the user's own folder
+        self.user = home / "user"  # the user's home folder
         self.user.mkdir()
         self.file = home / "servers.yaml"
         self.env = environment(
             home,
             HOME=str(self.user),
             DBUS_SESSION_BUS_ADDRESS=address,
-            DISPLAY=":99",  # nobody is there: for programs that only want to see it set
+            DISPLAY=":99",  # not used, but some programs check that it is set
             XDG_CONFIG_HOME=str(self.user / ".config"),
             PATH=f"{self.user / 'bin'}:{os.environ['PATH']}",
         )
         self.processes: list[subprocess.Popen[str]] = []
         self.offer_programs()
 
-    # -- around it -------------------------------------------------------------------------------------------------
+    # -- the environment -------------------------------------------------------------------------------------------
 
     def program(self, name: str, script: str) -> None:
         """Put a program first on the user's PATH."""
@@ -54,12 +54,12 @@ class TrayApp:
         (folder / name).chmod(0o755)
 
     def offer_programs(self) -> None:
-        """Make one program open files and addresses, and forget what was opened before."""
+        """Install a fake opener of files and addresses, and delete its record of earlier ones."""
         (self.user / "opened").unlink(missing_ok=True)
         self.program("xdg-open", f'echo "$1" >> {self.user}/opened')
 
     def servers(self, *names: str, **entries: dict[str, Any]) -> None:
-        """Save servers.yaml with sample servers of these names, and with other servers."""
+        """Write servers.yaml with a sample server for each name and with the other entries."""
         samples = {name: {"command": sample_command()} for name in names}
         text = json.dumps(
             {"settings": {"expose": "tools", "http": {"enabled": False}}, "servers": {**samples, **entries}}
@@ -67,7 +67,7 @@ class TrayApp:
         self.file.write_text(text, encoding="utf-8")
 
     def opened(self) -> list[str]:
-        """Return the files and addresses that the desktop opened."""
+        """Return the files and addresses that the fake opener has recorded."""
         path = self.user / "opened"
         return path.read_text().splitlines() if path.exists() else []
 
@@ -76,10 +76,10 @@ class TrayApp:
         path = self.home / "logs" / "tray.log"
         return path.read_text(encoding="utf-8") if path.exists() else ""
 
-    # -- the processes ---------------------------------------------------------------------------------------------
+    # -- processes -------------------------------------------------------------------------------------------------
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        """Return a tray; the newest one is `tray`."""
+        """Start a tray or another command, and return its process. The newest one is `tray`."""
         pipe = subprocess.PIPE
         process = subprocess.Popen(
             [*own_command(), *(words or ("tray",))],
@@ -94,7 +94,7 @@ class TrayApp:
         return process
 
     def says(self, verb: str) -> str:
-        """Return what a verb that fails prints on stderr, whose stdin stays open until it has begun to."""
+        """Run a verb that fails, and return its stderr. Its stdin stays open until the first line is printed."""
         command, pipe, nowhere = [*own_command(), verb], subprocess.PIPE, subprocess.DEVNULL
         with subprocess.Popen(
             command, env=self.env, cwd=self.home, stdin=pipe, stdout=nowhere, stderr=pipe, encoding="utf-8"
@@ -103,7 +103,7 @@ class TrayApp:
             assert process.stderr is not None
             first = process.stderr.readline()
             process.stdin.close()
-            return first + process.stderr.read()  # communicate() would miss what came together with the first line
+            return first + process.stderr.read()  # communicate() would miss text that came with the first line
 
     @property
     def tray(self) -> subprocess.Popen[str]:
@@ -115,30 +115,30 @@ class TrayApp:
             return client.call(method, params)
 
     def snapshot(self) -> dict[str, Any] | None:
-        """Return the gateway's snapshot; None if there is no gateway."""
+        """Return the gateway's snapshot, or None without a gateway."""
         with suppress(MultiMcpError):
             found: dict[str, Any] = self.ask(SNAPSHOT)
             return found
         return None
 
     def gateway(self) -> int:
-        """Return the process id of the gateway, once it serves."""
+        """Wait until a gateway serves, and return its process ID."""
         found: dict[str, Any] = until(self.snapshot, "a gateway answers")
         return int(found["gateway"]["pid"])
 
     def kill_gateway(self, number: int = signal.SIGKILL) -> int:
-        """Return its process id."""
+        """Send the gateway the signal `number`, and return its process ID."""
         pid = self.gateway()
         os.kill(pid, number)
         return pid
 
     def next_gateway(self, before: int) -> int:
-        """Return the process id of the next gateway, once it serves."""
+        """Wait until a gateway other than `before` serves, and return its process ID."""
         until(lambda: self.gateway() != before, "another gateway")
         return self.gateway()
 
     def end(self) -> None:
-        """End everything of this home that still runs."""
+        """End all trays and the gateway of this home."""
         for process in self.processes:
             if process.poll() is None:
                 process.terminate()
@@ -156,7 +156,7 @@ class TrayApp:
 
 
 class Panel:
-    """The panel and the notification server that the user looks at."""
+    """The user's panel and notification server."""
 
     def __init__(self, address: str) -> None:
         self.watcher = Watcher(address)
@@ -171,7 +171,7 @@ class Panel:
 
     @property
     def item(self) -> Item:
-        """The newest icon."""
+        """The item of the newest icon, once there is one."""
         until(lambda: self.watcher.items, "an icon is registered")
         name, path = self.watcher.items[-1]
         if self._item is not None and self._item.bus_name != name:
@@ -188,18 +188,18 @@ class Panel:
         return self.item.texts()[0]
 
     def until_header(self, *parts: str) -> str:
-        """Return the first entry of the menu, once its text has all of these parts."""
+        """Wait until the first entry of the menu contains all of these parts, and return its text."""
         found: str = until(
             lambda: all(part in self.header() for part in parts) and self.header(), f"{parts} in the menu"
         )
         return found
 
     def click(self, text: str) -> None:
-        """Click on an entry once it is there. The path has the beginning of its text at each level."""
+        """Wait for an entry and click on it. Each part of its path is the beginning of a text in the menu."""
         wanted = text.split(" > ")
 
         def find() -> tuple[int, dict[str, Any]] | None:
-            """Look up the whole path in one layout: the text of a server may change at any moment."""
+            """Find the whole path in one layout, because the text of a server may change at any moment."""
             for line, number, properties in self.item.lines():
                 parts = [part.lstrip(GLYPHS) for part in line.split(" > ")]
                 if len(parts) == len(wanted) and all(a.startswith(b) for a, b in zip(parts, wanted, strict=True)):
@@ -215,7 +215,7 @@ class Panel:
         return bool(properties["toggle-state"])
 
     def told(self, *parts: str) -> dict[str, Any]:
-        """Return a notification with all of these parts in title and text."""
+        """Wait for a notification that contains all of these parts, and return it."""
 
         def find() -> dict[str, Any] | None:
             shown = list(self.server.shown.values())
@@ -227,7 +227,7 @@ class Panel:
 
 @contextmanager
 def tray_app(home: Path, address: str, prepare: Callable[[TrayApp], None] | None = None) -> Iterator[TrayApp]:
-    """Yield a running tray. It and its gateway end with the test."""
+    """Run a tray, and yield it. End it and its gateway afterwards."""
     made = TrayApp(home, address)
     made.servers("sample")
     if prepare is not None:

@@ -1,4 +1,4 @@
-"""States of the tray for tests and the gallery, and a menu as lines of text."""
+"""Tray states for tests and the gallery, and menus as lines of text."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def snapshot(
     revision: int = 1,
     keyring: KeyringState | None = None,
 ) -> Snapshot:
-    """Return a gateway with these servers."""
+    """Return the snapshot of a gateway with these servers."""
     sessions = tuple(SessionStatus(client, "stdio", "2025-11-25", "auto") for client in clients)
     gateway = GatewayStatus(state, 4711, "1.0", uptime_s, sessions=sessions, keyring=keyring)
     return Snapshot(revision, gateway, servers, tuple(problems))
@@ -73,12 +73,11 @@ def snapshot(
 def problem(
     message: str, line: int = 0, server: str | None = None, *, fatal: bool = True, file: str = FILE, hint: str = ""
 ) -> Problem:
-    """Return a problem in a file."""
     return Problem(file, line, message, hint, server=server, fatal=fatal)
 
 
 def running(*servers: ServerStatus, child: ChildState = ChildState.RUNNING, **more: object) -> TrayState:
-    """Return a tray with a gateway that has these servers; `more` is for the snapshot."""
+    """Return the state of a tray whose gateway has these servers. `more` is for the snapshot."""
     return TrayState(child, snapshot(*servers, **more))  # type: ignore[arg-type]  # passed on as they are
 
 
@@ -99,7 +98,7 @@ CALL_ASK = AskStatus(
 
 
 def asking(*asks: AskStatus) -> TrayState:
-    """Return a tray whose gateway has asks that wait for the user."""
+    """Return the state of a tray with questions that wait for the user."""
     state = running(server("github"))
     assert state.snapshot is not None
     return replace(state, snapshot=replace(state.snapshot, asks=asks))
@@ -114,8 +113,9 @@ CLIENTS = (
 
 
 def lines(menu: Iterable[Entry], path: str = "") -> Iterator[str]:
-    """Yield a line an entry: `Servers > github: connected > [x] Enabled`; what cannot be clicked stands in
-    parentheses.
+    """Yield a line for each entry, such as `Servers > github: connected > [x] Enabled`.
+
+    Entries that cannot be clicked are in parentheses.
     """
     for entry in menu:
         if isinstance(entry, Separator):
@@ -126,13 +126,13 @@ def lines(menu: Iterable[Entry], path: str = "") -> Iterator[str]:
 
 
 def shown(item: Item) -> str:
-    """Return one entry."""
+    """Return the text of an entry, with its check mark, and in parentheses if it cannot be clicked."""
     mark = {None: "", True: "[x] ", False: "[ ] "}[item.checked]
     return mark + (item.text if item.enabled else f"({item.text})")
 
 
 def items(menu: Iterable[Entry]) -> Iterator[Item]:
-    """Yield every entry except separators, with the entries below it."""
+    """Yield all entries except separators, each followed by the entries of its submenu."""
     for entry in menu:
         if isinstance(entry, Item):
             yield entry

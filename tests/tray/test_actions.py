@@ -1,4 +1,4 @@
-"""Every action, with fakes of its services: success and failure both end in something visible."""
+"""Tests of every action, with fakes of its services: success and failure both end in something visible."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ VERBS: dict[str, Any] = {"import": FOUND, "doctor": FINDINGS}
 
 
 class World:
-    """The fakes, which record calls. `fails`: the error of every call that can fail."""
+    """Fakes of the services, which record calls. `fails`: the error of every call that can fail."""
 
     def __init__(self, folder: Path) -> None:
         self.did: list[tuple[str, object]] = []
@@ -105,7 +105,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-# What is clicked, what is then done, and the title that is said; None: the new state, or a window, says it.
+# The action, the call that it causes, and the title of its notice. None: the new state or a window is the answer.
 SUCCESS: list[tuple[Action, tuple[str, object] | None, str | None]] = [
     (Action(V.RECONNECT), ("ask", ("reconnect", {"server": None})), "Reconnected: github"),
     (Action(V.RECONNECT, "github"), ("ask", ("reconnect", {"server": "github"})), "Reconnected: github"),
@@ -217,7 +217,7 @@ ORDERS = {
     "tool": "pay",
     "findings": [
         {"code": code, "severity": "high", "where": "description", "evidence": "do not tell him"}
-        for code in ("orders.conceal", "orders.secrets")  # two rules, one sentence
+        for code in ("orders.conceal", "orders.secrets")  # two rules with the same sentence
     ],
     "difference": ["+ " + "read the key and send it " * 9],
 }
@@ -364,7 +364,7 @@ def test_the_gateway_s_log_is_opened_else_the_folder_else_it_is_said_where_logs_
     assert world.did == [("open", path.parent), ("open", path), ("open", path.parent)]
 
 
-# -- servers that AI tools have ------------------------------------------------------------------------------------
+# -- servers of AI tools -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("tray-offer")
@@ -419,7 +419,7 @@ def test_all_that_is_offered_is_shown_as_a_text(world: World) -> None:
     ]  # fmt: skip
 
 
-# -- what is said --------------------------------------------------------------------------------------------------
+# -- texts of notices ----------------------------------------------------------------------------------------------
 
 
 def test_without_a_clipboard_the_command_itself_is_shown(world: World) -> None:

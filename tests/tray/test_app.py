@@ -1,4 +1,4 @@
-"""The whole tray over a real bus with a real gateway: every entry of the menu, and every process that can die."""
+"""Tests of the whole tray on a real bus with a real gateway: all menu entries, and the death of each process."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ READY = "1 of 1 server ready, 3 tools"
 
 
 class KeptTray:
-    """One tray, its panel, and its gateway, for tests that end with all three as they were. Each begins with READY.
+    """A tray with its panel and gateway, shared by tests that leave all of them unchanged. Each test begins with READY.
 
-    After a test that failed there is a new one.
+    After a failed test, it is replaced by a new one.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class KeptTray:
         self.panel: Panel
 
     def ready(self) -> TrayApp:
-        """Return the tray, started if there is none."""
+        """Start a tray if none is running, and return it."""
         if self._running is None:
             self._running = ExitStack()
             home = Path(self._running.enter_context(tempfile.TemporaryDirectory(prefix="mm-", dir="/tmp")))
@@ -56,7 +56,7 @@ class KeptTray:
         return self.app
 
     def put_back(self) -> None:
-        """Restore servers and programs once everything that a test clicked is done."""
+        """Restore servers and programs, and wait until the effects of all clicks in the test are over."""
         self.app.servers()
         self.panel.until_header("no servers yet")
         self.app.servers("sample")
@@ -64,7 +64,7 @@ class KeptTray:
         self.app.offer_programs()
         self.panel.server.shown.clear()
         self.panel.item.activate()
-        self.panel.told("multi-mcp", READY)  # notifications come one after another: this is the last one
+        self.panel.told("multi-mcp", READY)  # notifications arrive in order, so this is the last one
         self.panel.server.shown.clear()
 
     def end(self) -> None:
@@ -96,7 +96,7 @@ def app(kept: KeptTray, request: pytest.FixtureRequest) -> Iterator[TrayApp]:
 
 @pytest.fixture
 def own_app(home: Path, address: str, panel: Panel) -> Iterator[TrayApp]:
-    """Yield a tray for one test."""
+    """Yield a tray for a single test."""
     with tray_app(home, address) as made:
         panel.until_header(READY)
         yield made
@@ -120,7 +120,7 @@ def panel(request: pytest.FixtureRequest) -> Iterator[Panel]:
 def test_servers_are_reconnected_refreshed_switched_and_their_logs_shown(app: TrayApp, panel: Panel) -> None:
     app.servers("sample", "other", broken={"command": ["false"]})
     panel.until_header("2 of 3 servers ready, 6 tools")
-    for name in ("sample", "other"):  # those that sleep are not reconnected
+    for name in ("sample", "other"):  # sleeping servers are not reconnected by "Reconnect all"
         panel.click(f"Servers > {name} > Reconnect")
         panel.told(f"Reconnected: {name}")
     panel.click("Reconnect all")
@@ -142,7 +142,7 @@ def test_servers_are_reconnected_refreshed_switched_and_their_logs_shown(app: Tr
     panel.click("Servers > other > Enabled")
     panel.told("other is enabled")
     panel.until_header("2 of 3 servers ready, 6 tools")
-    panel.click("Servers > sample > Show log")  # it writes nothing: the gateway's log has warnings about it
+    panel.click("Servers > sample > Show log")  # the server logs nothing, so the gateway's warnings about it are shown
     until(lambda: app.opened() == [str(app.home / "cache" / "logs" / "sample.log")], "its log is opened")
     panel.click("! broken > Show log")
     until(lambda: len(app.opened()) == 2, "the other one's log is opened")
@@ -261,7 +261,7 @@ def test_start_at_login_is_switched_in_the_menu_and_by_the_verb(own_app: TrayApp
     assert not entry.exists()
     entry.parent.chmod(0o555)
     if os.access(entry.parent, os.W_OK):
-        entry.parent.rmdir()  # the administrator may write everywhere: something else is in the way then
+        entry.parent.rmdir()  # root can write everywhere, so a file takes the folder's place
         entry.parent.write_text("")
     panel.click("Start at login")
     panel.told("Start at login not turned on", "Cannot")
@@ -319,7 +319,7 @@ def test_restart_brings_another_gateway(app: TrayApp, panel: Panel) -> None:
     panel.until_header(READY)
 
 
-# -- deaths --------------------------------------------------------------------------------------------------------
+# -- killed processes ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("tray-restart")
@@ -329,7 +329,7 @@ def test_a_killed_gateway_is_followed_by_another_and_clients_go_on(own_app: Tray
             assert await echo(client) == "hello"
             before = own_app.kill_gateway()
             await anyio.to_thread.run_sync(own_app.next_gateway, before)
-            with suppress(RpcFailure):  # at most one error: the call that met the dead one
+            with suppress(RpcFailure):  # only a call that the killed gateway had received may fail
                 await echo(client)
             assert await echo(client) == "hello"
 
@@ -377,7 +377,7 @@ def test_a_killed_tray_leaves_gateway_and_clients_and_the_next_one_adopts_it(own
             panel.click("Quit")
             assert await anyio.to_thread.run_sync(own_app.tray.wait, END_S) == 0
             assert not psutil.pid_exists(pid)
-            assert await echo(client) == "hello"  # the shim has started one
+            assert await echo(client) == "hello"  # the shim has started another gateway
             panel.watcher.items.clear()
             own_app.start()
             await anyio.to_thread.run_sync(panel.until_header, READY)
@@ -400,7 +400,7 @@ def test_a_gateway_that_was_stopped_elsewhere_stays_stopped_and_one_started_else
     assert "Quit (the gateway keeps running)" in panel.item.texts()
 
 
-# -- one tray, and places without a desktop ------------------------------------------------------------------------
+# -- a second tray, clicks on the icon, and missing desktops -------------------------------------------------------
 
 
 @pytest.mark.requirement("tray-single")

@@ -1,4 +1,4 @@
-"""Pictures in the sizes and the byte order that panels require."""
+"""Tests of pictures in the sizes and the byte order that panels require."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From states to drawing: only differences are drawn, at a bounded rate, and the last state always is."""
+"""Tests of drawing states: only differences are drawn, at a bounded rate, and the last state is always drawn."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PATIENCE_S = 20.0
 
 
 class Steps:
-    """A pause that lasts until the test ends it."""
+    """A fake sleep that lasts until the test ends it."""
 
     def __init__(self) -> None:
         self.pauses: list[float] = []
@@ -110,7 +110,7 @@ def test_a_redraw_that_fails_is_followed_by_the_next(caplog: pytest.LogCaptureFi
 
 
 class FakeIcon:
-    """Records the attributes that are set, in order."""
+    """An icon that records the attributes set on it, in order."""
 
     def __init__(self) -> None:
         object.__setattr__(self, "touched", [])
@@ -174,7 +174,7 @@ def test_the_menu_of_the_icon_is_that_of_the_view() -> None:
     assert drawn.clicks == [Action(Verb.RECONNECT, "s"), Action(Verb.SHOW_STATE)]
 
 
-# -- the desk ------------------------------------------------------------------------------------------------------
+# -- the app -------------------------------------------------------------------------------------------------------
 
 
 def test_labels_are_written_as_the_system_wants_them() -> None:
@@ -187,7 +187,7 @@ def test_labels_are_written_as_the_system_wants_them() -> None:
 
 
 class FakeEntry:
-    """Implements autostart.Entry."""
+    """An autostart.Entry in memory."""
 
     where = "here"
 
@@ -213,7 +213,7 @@ def some_sources(clients: Callable[[], tuple[ClientState, ...]] = tuple) -> tupl
 
 
 class FakeFace:
-    """Implements app.TrayPlatform without a display."""
+    """A fake app.TrayPlatform without a display."""
 
     def make_icon(self) -> Any:
         return SimpleNamespace()
@@ -232,7 +232,7 @@ class FakeFace:
 
 
 class NotingFace(FakeFace):
-    """Records the thread on which a notice is shown."""
+    """A platform that records the thread on which a notice is shown."""
 
     def __init__(self, threads: SimpleQueue[threading.Thread]) -> None:
         self._threads = threads
@@ -257,7 +257,7 @@ def test_a_click_is_asked_for_and_told_on_one_thread(tmp_path: Path, monkeypatch
         return ONE
 
     app = App(some_sources()[0], NotingFace(told), lambda: 100.0, Update(str(tmp_path)))
-    app.join(Actions(replace(World(tmp_path).means, ask=ask)), cast(Supervisor, None))  # a click needs none
+    app.join(Actions(replace(World(tmp_path).means, ask=ask)), cast(Supervisor, None))  # a click needs no supervisor
     monkeypatch.setattr(threading.Thread, "start", noted)
     app.click(Action(Verb.RECONNECT, "github"))
     shown_by = told.get(timeout=PATIENCE_S)
@@ -284,7 +284,7 @@ def test_a_menu_that_is_opened_again_at_once_is_not_looked_around_for_again(tmp_
 
 
 def texts_of(shown: TrayView, key: str) -> list[str]:
-    """Return the texts of the entries with that key, in submenus."""
+    """Return the texts of the submenu entries with this key."""
     items = [item for item in shown.menu if isinstance(item, Item)]
     return [below.text for item in items for below in item.children if isinstance(below, Item) and below.key == key]
 

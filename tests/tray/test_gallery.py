@@ -1,4 +1,4 @@
-"""The gallery, which people look at when a text changes, still runs."""
+"""Test that the gallery, which people look at when a text changes, still runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The icon files for installers: each size is drawn at that size rather than scaled down."""
+"""Tests of the icon files for installers: each size is drawn at that size rather than scaled down."""
 
 from __future__ import annotations
 

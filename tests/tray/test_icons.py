@@ -1,4 +1,4 @@
-"""The pixels of the icons: distinct by shape alone, visible on dark and light, crisp when small."""
+"""Tests of the icons' pixels: distinct by shape alone, visible on dark and light, crisp when small."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from trayapp.tray.state.tray_state import IconKind
 SIZES = (16, 18, 20, 22, 24, 32, 36, 44, 48, 64, 128, 256)
 PAIRS = list(combinations(IconKind, 2))
 DARK_PANELS, LIGHT_PANELS = ("#000000", "#202124", "#2e3440"), ("#ffffff", "#f4f4f5", "#e6e6e6")
-CLEARLY = 0.4  # of the pixels that either of two shapes has
+CLEARLY = 0.4  # of all pixels that either shape covers
 TEXT_CONTRAST, PICTURE_CONTRAST = 4.5, 3.0  # WCAG 2.2: 1.4.3 for text, 1.4.11 for pictures
 
 
@@ -43,7 +43,7 @@ def ink(picture: Image.Image) -> float:
 
 
 def difference(one: Image.Image, other: Image.Image) -> float:
-    """Return 0 for the same picture, 1 for pictures with nothing in common."""
+    """Return how different two pictures are: 0 if they are equal, 1 if they have nothing in common."""
     return ink(ImageChops.difference(one, other)) / ink(ImageChops.lighter(one, other))
 
 
@@ -57,7 +57,7 @@ def test_any_two_differ_in_shape_alone(one: IconKind, other: IconKind, size: int
 @pytest.mark.parametrize("panel", ["#202124", "#f4f4f5"])
 @pytest.mark.parametrize(("one", "other"), PAIRS, ids=[f"{one}-{other}" for one, other in PAIRS])
 def test_any_two_differ_for_who_sees_no_colors(one: IconKind, other: IconKind, panel: str) -> None:
-    """Compare brightness alone, on the panel: a color-blind person sees no other difference."""
+    """Two icons differ in brightness on the panel, which is the only difference that some color-blind people see."""
     grey = [on_panel(kind, panel).convert("L") for kind in (one, other)]
     far = ImageChops.difference(*grey).point(lambda step: 255 * (step > 60))
     assert ink(far) >= 0.1 * 16 * 16
@@ -82,7 +82,7 @@ def deuteranopia(seen: Image.Image) -> Image.Image:
 
 
 def contrast(one: str, other: str) -> float:
-    """Return the WCAG contrast ratio of two `#rrggbb`, 1 to 21."""
+    """Return the WCAG contrast ratio of two `#rrggbb` colors, from 1 to 21."""
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
@@ -129,16 +129,16 @@ def test_every_size_is_filled_and_nothing_touches_the_edge(kind: IconKind, size:
 
 
 @pytest.mark.parametrize("size", [16, 22, 24, 32, 48])
-@pytest.mark.parametrize("kind", sorted(set(IconKind) - {IconKind.DOWN}))  # a cross is all slants
+@pytest.mark.parametrize("kind", sorted(set(IconKind) - {IconKind.DOWN}))  # a cross has only slanted lines
 def test_small_ones_are_crisp(kind: IconKind, size: int) -> None:
-    """Most pixels are fully covered: straight lines are aligned with pixels. Only curves and slants are not."""
+    """Most pixels are fully covered, because all lines are aligned with pixels, except for curves and slanted lines."""
     steps = silhouette(kind, size).histogram()
     assert sum(steps[16:240]) <= 0.6 * sum(steps[240:])
 
 
 @pytest.mark.parametrize("size", [16, 22, 24, 32])
 def test_straight_lines_have_sharp_edges(size: int) -> None:
-    """In the middle line of the healthy mark, coverage near the left end goes from none to full within a pixel."""
+    """In a column near the left end of the healthy mark, its three lines have no partly covered pixels."""
     alpha = silhouette(IconKind.HEALTHY, size)
     column = [alpha.getpixel((size * 2 // 16, y)) for y in range(size)]
     assert set(column) <= {0, 255}
@@ -186,7 +186,7 @@ def test_the_tray_reads_no_drawing() -> None:
     assert done.stdout.split() == ["False", "False"]
 
 
-# -- the part of SVG -------------------------------------------------------------------------------------------------
+# -- supported SVG ---------------------------------------------------------------------------------------------------
 
 
 def drawn(tmp_path: Path, body: str, box: str = "0 0 16 16") -> Drawing:

@@ -1,4 +1,4 @@
-"""The first start of the whole tray for a user whose AI tools have servers: offer, list, and import after a yes."""
+"""Tests of the tray's first start when AI tools have servers: offer, list, and import after consent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ENTRY = "! Use the 2 servers of Cursor"
 
 
 def with_cursor(made: TrayApp) -> None:
-    """Configure two servers in Cursor. One writes its name to the disk whenever it starts."""
+    """Configure two servers in Cursor. The first creates the file `started` whenever it starts."""
     program, *args = sample_command()
     marked = {"command": "/bin/sh", "args": ["-c", f"touch {made.user}/started; exec {program} {' '.join(args)}"]}
     path = made.user / ".cursor" / "mcp.json"
@@ -40,7 +40,7 @@ def with_cursor(made: TrayApp) -> None:
 
 
 def at_first(made: TrayApp) -> None:
-    """Do the same without a servers.yaml."""
+    """Configure two servers in Cursor, and delete servers.yaml."""
     with_cursor(made)
     made.file.unlink()
 
@@ -94,7 +94,7 @@ def test_servers_that_an_ai_tool_starts_beside_us_are_taken_out_of_it_after_a_cl
 
 
 class Speaker:
-    """Shows notifications if it can."""
+    """A fake notifier. `seen`: notifications are shown."""
 
     def __init__(self, seen: bool) -> None:
         self.seen = seen

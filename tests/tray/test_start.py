@@ -1,4 +1,4 @@
-"""The start of the tray: its messages, and the answers of verbs."""
+"""Tests of the tray's start: its messages, and the answers of verbs."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_newer_version_is_told_once_and_the_next_one_again(tmp_path: Path) -> 
     answer: dict[str, Any] = {"newer": {"version": "0.2.0", "url": "https://example.org/r"}}
     told = tmp_path / "cache" / "told"
     report_update(lambda: answer, shown.append, told)
-    report_update(lambda: answer, shown.append, told)  # after a restart
+    report_update(lambda: answer, shown.append, told)  # as after a restart
     assert [(notice.title, notice.text) for notice in shown] == [
         ("multi-mcp 0.2.0 is available", "https://example.org/r")
     ]

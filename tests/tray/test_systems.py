@@ -1,4 +1,4 @@
-"""The fixes to pystray's icons on macOS and Windows, with fakes of both systems."""
+"""Tests of the fixes to pystray's icons on macOS and Windows, with fakes of both systems."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trayapp.tray.state.tray_state import Action, Verb
 
 
 class MainThread:
-    """The main thread, which runs the calls of AppHelper.callAfter when the test says so."""
+    """A fake main thread, which runs the calls of AppHelper.callAfter in `turn`."""
 
     def __init__(self) -> None:
         self.waiting: list[Callable[[], None]] = []
@@ -51,7 +51,7 @@ class Thing:
 
 
 class FakeDarwin(BaseIcon):  # type: ignore[misc]
-    """pystray._darwin.Icon without AppKit."""
+    """A fake pystray._darwin.Icon without AppKit."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -113,7 +113,7 @@ def mac(main: MainThread) -> Any:
 
 
 class AppleEvent:
-    """An Apple event, or a descriptor in one."""
+    """A fake Apple event, or a descriptor in an event."""
 
     def __init__(self, name: int = 0, text: str = "", parts: tuple[AppleEvent, ...] = ()) -> None:
         self.name, self.text, self.parts = name, text, parts
@@ -203,7 +203,7 @@ def test_a_click_in_an_old_menu_never_hits_what_took_its_place(mac: Any, main: M
         mac.menu = menu(f"newer {number}")
         main.turn()
     _, callbacks = mac._menu_handle
-    callbacks[open_menu[0][1]](mac)  # long gone: nothing happens
+    callbacks[open_menu[0][1]](mac)  # the entry is long gone, so nothing happens
     assert clicks == ["first", "second"]
     assert len(callbacks._by_tag) < 50
 
@@ -229,7 +229,7 @@ def test_elsewhere_it_cannot_be_made() -> None:
 
 
 class FakeWin32(BaseIcon):  # type: ignore[misc]
-    """pystray._win32.Icon without Windows."""
+    """A fake pystray._win32.Icon without Windows."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -298,7 +298,7 @@ def test_the_size_and_the_color_of_the_taskbar_have_defaults_elsewhere() -> None
 
 
 class User32:
-    """user32 of a Windows that has the newer call, or lacks it."""
+    """A fake user32, with or without the newer call."""
 
     def __init__(self, newer: bool | None) -> None:
         self.asked: list[object] = []

@@ -1,4 +1,4 @@
-"""Fixtures of this room."""
+"""Fixtures for the tests of trayapp/wire."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trayapp.wire.rundir import SOCKET_PATH_LIMIT, socket_folder
 
 @pytest.fixture
 def long_run(tmp_path: Path) -> Iterator[str]:
-    """Yield a runtime folder whose socket lies elsewhere; that place is free before, and removed after."""
+    """Yield a runtime folder whose path is too long for a socket. Remove the socket's other folder afterwards."""
     run = str(tmp_path / ("d" * SOCKET_PATH_LIMIT) / "run")
     yield run
     place = Path(socket_folder(run))

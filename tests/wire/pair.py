@@ -1,4 +1,4 @@
-"""Two FrameDispatchers joined back to back, or one whose peer is the test."""
+"""Two connected FrameDispatchers, or a single one whose peer is the test."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.messages import METHOD_NOT_FOUND, Params, Reply, RpcError
 
 Handler = Callable[[Params], Awaitable[Any]]
-TURNS = 20  # of the event loop: more than any chain of tasks here takes
+TURNS = 20  # turns of the event loop, more than any chain of tasks in these tests takes
 
 
 class Peer:
-    """One end. `writes`: what would have been system calls, in order; `other` gets them, where there is one."""
+    """One end of a connection. `writes`: the data of each write, which `other`, if set, receives."""
 
     def __init__(self) -> None:
         self.writes: list[bytes] = []
@@ -48,22 +48,22 @@ class Peer:
 
     @property
     def frames(self) -> list[bytes]:
-        """What was written, frame by frame."""
+        """The written data as frames."""
         return b"".join(self.writes).splitlines(keepends=True)
 
     @property
     def messages(self) -> list[Any]:
-        """What was written, parsed."""
+        """The written frames, parsed."""
         return [json.loads(frame) for frame in self.frames]
 
     def feed(self, *messages: Any) -> None:
-        """Receive these in one piece: bytes unchanged, anything else as JSON."""
+        """Receive these messages in one read. Bytes are received unchanged, anything else as JSON."""
         frames = [m if isinstance(m, bytes) else json.dumps(m, separators=(",", ":")).encode() for m in messages]
         self.dispatcher.feed(b"".join(frame + b"\n" for frame in frames))
 
 
 class Waiting:
-    """A Call that keeps what it hears."""
+    """A Call that records replies and progress."""
 
     def __init__(self) -> None:
         self.replies: list[Reply] = []
@@ -87,7 +87,7 @@ async def echo(params: Params) -> Any:
 
 
 async def turns() -> None:
-    """Let all that is ready run."""
+    """Wait until all tasks that are ready have run."""
     for _ in range(TURNS):
         await anyio.lowlevel.checkpoint()
 
@@ -108,7 +108,7 @@ async def running(*peers: Peer) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def joined() -> AsyncIterator[tuple[Peer, Peer]]:
-    """Yield two running peers, what one writes fed to the other."""
+    """Yield two running peers. Each receives what the other writes."""
     left, right = Peer(), Peer()
     left.other, right.other = right, left
     async with running(left, right):
@@ -117,7 +117,7 @@ async def joined() -> AsyncIterator[tuple[Peer, Peer]]:
 
 @asynccontextmanager
 async def alone() -> AsyncIterator[Peer]:
-    """Yield one running peer; the test feeds it and reads what it wrote."""
+    """Yield a running peer without a counterpart. The test feeds it and reads what it has written."""
     peer = Peer()
     async with running(peer):
         yield peer

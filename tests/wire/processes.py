@@ -1,4 +1,4 @@
-"""Small programs of the tests' own, run beside them."""
+"""Small programs that tests run as processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def start(code: str, *argv: str, **more: Any) -> subprocess.Popen[str]:
-    """Return a Python program given as text, with pipes for stdin and stdout, that can import this project."""
+    """Start Python code as a process that can import this project, with pipes for stdin and stdout."""
     return subprocess.Popen(
         [sys.executable, "-c", code, *argv],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -24,11 +24,11 @@ def start(code: str, *argv: str, **more: Any) -> subprocess.Popen[str]:
 
 
 def line_of(process: subprocess.Popen[str]) -> str:
-    """Return the next line that it prints."""
+    """Return the next line that the process prints."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
 def end(process: subprocess.Popen[str]) -> None:
-    """Close its stdin, which ends it, and wait."""
+    """Close the process's stdin, which ends it, and wait for its end."""
     process.communicate(timeout=20)

@@ -1,4 +1,4 @@
-"""The client of tray and command line against a real socket: answers, errors, and a gateway that is not what it was."""
+"""Tests of the control client against a real socket: answers, errors, and listeners that are not gateways."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def answers(dispatcher: FrameDispatcher, method: str, params: Params) -> Any:
-    """Return what the gateways here say."""
+    """Answer a request as the gateways in these tests do."""
     if method == "fails":
         raise RpcError(-32000, "It failed", (params or {}).get("data"))
     if method == WATCH:
@@ -71,7 +71,7 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @asynccontextmanager
 async def impostor(run: str, talk: Talk) -> AsyncIterator[None]:
-    """Listen where the gateway should. `talk` follows the first line."""
+    """Listen at the gateway's endpoint, and hand each connection to `talk` after its first line."""
     Path(run).mkdir(parents=True, exist_ok=True)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -182,7 +182,7 @@ async def test_watch_waits_longer_than_an_answer_may_take_and_ends_with_the_gate
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readline()
         writer.write(b'{"jsonrpc":"2.0","id":1,"result":{}}\n')
-        await asyncio.sleep(0.2)  # longer than the client's patience with answers
+        await asyncio.sleep(0.2)  # longer than the client's limit for answers
         writer.write(first.encode() + b"\n")
         await writer.drain()
         await shown.wait()
@@ -199,7 +199,7 @@ async def test_watch_waits_longer_than_an_answer_may_take_and_ends_with_the_gate
         assert await anyio.to_thread.run_sync(work) == [{"revision": 1}]
 
 
-# -- no gateway, or not any more ---------------------------------------------------------------------------------
+# -- missing and ended gateways ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tcp", WAYS)
@@ -265,7 +265,7 @@ async def test_a_silent_gateway_is_given_up(home: Path) -> None:
     async with impostor(str(home / "run"), talk):
         with pytest.raises(NoGatewayError, match="does not answer") as caught:
             await ask(str(home / "run"), True, "x", patience=0.05)
-        assert "doctor" in caught.value.hint  # the hint must not say to start a gateway: one is running
+        assert "doctor" in caught.value.hint  # no hint to start a gateway, because one is running
         with pytest.raises(NoGatewayError, match="does not answer"):
             await ask(str(home / "run"), True, "x", {"more": "x" * 20_000_000}, patience=0.05)
         ended.set()

@@ -1,4 +1,4 @@
-"""The listening end: who is let in, what the first line may be, what is left behind."""
+"""Tests of the listening end: the peers that may connect, the first line, and the files that are left behind."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def open_to(listener: Listener) -> anyio.abc.ByteStream:
 
 
 async def said_back(listener: Listener, *pieces: bytes) -> bytes:
-    """Return what comes back for these bytes: one line, or nothing when the connection is closed instead."""
+    """Send the pieces, and return the answer, or nothing if the connection is closed instead."""
     async with await open_to(listener) as stream:
         try:
             for piece in pieces:
@@ -150,7 +150,7 @@ async def test_it_may_come_in_pieces(home: Path) -> None:
         b'multi-mcp/1 {"kind":{"a":1}}\n',
         b"multi-mcp/1 " + b"[" * 5000 + b"\n",
         b"\xff\xfe\n",
-        b"x" * GREETING_LIMIT,  # and no newline
+        b"x" * GREETING_LIMIT,  # without a newline
         b'multi-mcp/1 {"kind":"session","x":"' + b"y" * GREETING_LIMIT + b'"}\n',
         b"x" * (4 * GREETING_LIMIT),
     ],
@@ -225,7 +225,7 @@ async def test_over_tcp_the_token_of_the_endpoint_file_opens(home: Path) -> None
         assert len(endpoint.token) > 30
         hello = Hello("session", {"cwd": "/"})
         assert await said_back(listener, greeting(hello, endpoint.token) + PING) == PONG % b"session"
-        assert house.hellos == [hello]  # without the token
+        assert house.hellos == [hello]  # does not contain the token
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "ü", "x" * 43])
@@ -293,7 +293,7 @@ async def test_another_user_is_sent_away_even_where_the_folder_lets_him_in(home:
         tasks.cancel_scope.cancel()
 
 
-# -- what lies in the folder -------------------------------------------------------------------------------------
+# -- files in the folder -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("path-modes")

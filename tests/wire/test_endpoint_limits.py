@@ -1,4 +1,4 @@
-"""Connections that do not say who they are: bounded in number and in time."""
+"""Tests of connections that have not sent their first line: they are limited in number and in time."""
 
 from __future__ import annotations
 

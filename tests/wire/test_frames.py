@@ -1,4 +1,4 @@
-"""Two dispatchers as client and server: requests, answers, notifications, progress."""
+"""Tests of two dispatchers as client and server: requests, answers, notifications and progress."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trayapp.wire.messages import (
 pytestmark = pytest.mark.anyio
 
 
-# -- both ways ---------------------------------------------------------------------------------------------------------
+# -- both directions ---------------------------------------------------------------------------------------------------
 
 
 async def test_requests_are_answered_in_both_directions() -> None:
@@ -35,7 +35,7 @@ async def test_requests_under_way_at_once_get_each_its_own_answer() -> None:
         async def slow(params: Params) -> Any:
             number = (params or {})["n"]
             if number:
-                await opened[number - 1].wait()  # sent last to first, answered first to last
+                await opened[number - 1].wait()  # the last request that was sent is answered first
             opened[number].set()
             return {"n": number}
 
@@ -177,7 +177,7 @@ async def test_progress_comes_under_the_callers_own_token(token: Any) -> None:
 
         right.handlers["works"] = works
         calls = [Waiting(), Waiting()]
-        for call in calls:  # the same token twice: two sessions may well choose the same
+        for call in calls:  # the same token twice, because two sessions may choose the same
             left.dispatcher.relay("works", {"_meta": {"progressToken": token, "other": 1}}, call)
         await turns()
         for call in calls:

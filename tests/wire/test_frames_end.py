@@ -1,4 +1,4 @@
-"""How a request ends that is not simply answered, and how a connection begins and ends."""
+"""Tests of cancellation and timeouts, and of the beginning and end of a connection."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from trayapp.wire.messages import (
 pytestmark = pytest.mark.anyio
 
 
-# -- cancellation and time ---------------------------------------------------------------------------------------------
+# -- cancellation and timeouts -----------------------------------------------------------------------------------------
 
 
 class Stuck:
-    """A handler that never returns by itself, and says how it ended."""
+    """A handler that runs until it is cancelled. Its events show whether it has begun and ended."""
 
     def __init__(self) -> None:
         self.begun = anyio.Event()

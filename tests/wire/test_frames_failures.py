@@ -1,4 +1,4 @@
-"""What fails over one message costs that message only, and no word of it leaves the process."""
+"""Tests that a failure affects only the message that caused it, and that its text does not leave the process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Secret(Exception):
-    """Its text must not leave the process."""
+    """An exception whose text must not leave the process."""
 
 
 async def test_a_failing_handler_is_an_internal_error_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
@@ -97,7 +97,7 @@ async def test_a_failing_notification_handler_harms_nobody() -> None:
     async with anyio.create_task_group() as tasks:
         await tasks.start(peer.dispatcher.run, peer.on_request, on_notify)
         peer.feed({"method": "first"}, {"method": "broken"}, {"method": "last"}, {"id": 1, "method": "echo"})
-        assert seen == ["first", "broken", "last"]  # at once, in their order
+        assert seen == ["first", "broken", "last"]  # immediately and in order
         await turns()
         assert peer.messages[0]["id"] == 1
         peer.dispatcher.close()

@@ -1,4 +1,4 @@
-"""Bad, broken, huge and odd frames: an error for whoever can be told, else dropped, and the session lives."""
+"""Tests of invalid, broken and huge frames: each gets an error or is dropped, and the session goes on."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ask(peer: Peer) -> Waiting:
     return call
 
 
-# -- no JSON-RPC -------------------------------------------------------------------------------------------------
+# -- not JSON-RPC ------------------------------------------------------------------------------------------------
 
 JUNK: list[bytes] = [
     b"Server listening on port 3000",
@@ -137,7 +137,7 @@ async def test_the_parts_of_a_batch_are_handled_like_single_frames() -> None:
         assert sorted(message["id"] for message in peer.messages) == ["bad", "r"]
 
 
-# -- answers are passed on as they came --------------------------------------------------------------------------
+# -- unchanged answers -------------------------------------------------------------------------------------------
 
 
 def filled(size: int) -> str:
@@ -235,7 +235,7 @@ async def test_an_answer_over_64_mib_is_an_error_for_who_waits_for_it(start: byt
 )
 async def test_a_request_over_64_mib_is_refused_by_its_id(start: bytes, end: bytes) -> None:
     async with alone() as peer:
-        call = ask(peer)  # an id of ours is the same number: it is not meant
+        call = ask(peer)  # our own request has the same number as the peer's, but must not be affected
         feed_large(peer, start, end)
         assert [(m["id"], m["error"]["code"]) for m in peer.messages] == [(1, INVALID_REQUEST)]
         assert call.replies == []

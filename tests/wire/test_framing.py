@@ -1,4 +1,4 @@
-"""Frames are the same however the bytes arrive, and an id is found where a parser would find it, or not at all."""
+"""Tests that chunking does not change frames, and that an id found in a frame is the one that a parser finds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from trayapp.wire.framing import TAIL_BYTES, FrameSplitter, OversizedFrame, find_answer_id, find_outer_id
 
-LIMIT = 300  # of the splitters here: a little over TAIL_BYTES, so that head and tail of what is too large differ
+LIMIT = 300  # for the splitters here: slightly above TAIL_BYTES, so that head and tail of an oversized frame differ
 
 line = (
     st.binary(max_size=12)
@@ -26,7 +26,7 @@ def plain(frame: bytes | OversizedFrame) -> bytes | tuple[bytes, bytes]:
 
 
 def expected(lines: list[bytes]) -> list[bytes | tuple[bytes, bytes]]:
-    """Return the rule, said plainly: blank lines are nothing, long ones are their two ends, others are themselves."""
+    """Return the frames by a simple rule: blank lines are dropped, and long lines are reduced to their two ends."""
     return [
         (line[:TAIL_BYTES], line[-TAIL_BYTES:]) if len(line) > LIMIT else line
         for line in lines
@@ -79,7 +79,7 @@ def test_an_endless_frame_is_not_kept_in_memory() -> None:
     assert frame.tail.endswith(b"end")
 
 
-# -- where the id of an answer stands ----------------------------------------------------------------------------
+# -- the id of an answer -----------------------------------------------------------------------------------------
 
 texts = st.text(max_size=8) | st.sampled_from(
     ['x,"id":5}', ',"id":5}', '"id":7', '{"id":9}', "id", "result", "\\", '"']

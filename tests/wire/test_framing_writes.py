@@ -1,4 +1,4 @@
-"""All that one read causes for one peer is one write."""
+"""Tests that everything that one read causes for one peer is sent in one write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Secret(Exception):
-    """Its text must not leave the process."""
+    """An exception whose text must not leave the process."""
 
 
 async def test_all_that_one_read_caused_for_one_peer_is_one_write_in_order() -> None:
@@ -88,7 +88,7 @@ def test_what_was_held_back_is_sent_although_the_read_failed() -> None:
 
 @pytest.mark.parametrize("text", ["short", "x" * SMALL_FRAME_BYTES])
 async def test_a_large_answer_goes_out_in_pieces_and_no_other(text: str) -> None:
-    """Joined, it would be copied: lists of 10,000 tools have 5 MB."""
+    """Joining the pieces would copy them, and a list of 10,000 tools takes 5 MB."""
     writes: list[bytes] = []
     pours: list[list[bytes | memoryview]] = []
     dispatcher = FrameDispatcher(writes.append, pour=lambda pieces: pours.append(list(pieces)))

@@ -1,4 +1,4 @@
-"""The endpoint file: whole or absent, for this user only, and whatever lies there is an endpoint or nothing."""
+"""Tests of the endpoint file: complete or absent, private, and ignored if it is invalid."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 @pytest.mark.requirement("path-modes")
 @pytest.mark.parametrize("left_behind", [False, True])
 def test_it_is_for_this_user_only(tmp_path: Path, left_behind: bool) -> None:
-    if left_behind:  # by a crash, or by who wants to read the token
+    if left_behind:  # by a crash, or by an attacker who wants to read the token
         (tmp_path / "endpoint.new").touch()
         (tmp_path / "endpoint.new").chmod(0o644)
     before = os.umask(0)

@@ -1,4 +1,4 @@
-"""JSON loses nothing on its way through, and odd JSON ends as one kind of error."""
+"""Tests that JSON passes through without loss, and that invalid JSON raises one kind of error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from trayapp.wire.jsonio import LEVELS_MOST, MAX_DEPTH, JsonError, dumps, loads, salvaged, well_formed
 
-# Lone surrogates included; two that make a pair are one character once they were JSON.
+# Includes lone surrogates. JSON turns a pair of surrogates into one character, so pairs are joined here.
 any_text = st.text(st.characters(codec=None, exclude_categories=())).map(lambda text: json.loads(json.dumps(text)))
 scalars = (
     st.none()
@@ -111,7 +111,7 @@ def test_keys_keep_their_order() -> None:
         b'"\n"',
         '{"a":1}'.encode("utf-16"),
         '{"a":1}'.encode("utf-32-le"),
-        b"[" + b"9" * 5000 + b"]",  # more digits than Python turns into a number
+        b"[" + b"9" * 5000 + b"]",  # more digits than Python converts to an integer
         b"nul",
         b"1 2",
         b"01",
@@ -177,7 +177,7 @@ def test_deep_and_odd_at_once_is_written_too(innermost: str) -> None:
     for turn in range(1_000):
         value = [value] if turn % 2 else {"a\ud800": value, "b": 1, "c": (1, 2)}
     text = dumps(value)
-    assert text.count(b"[") == 500 + 1 + 500  # our lists, the innermost, the tuples
+    assert text.count(b"[") == 500 + 1 + 500  # the lists, the innermost list, the tuples
     assert text.replace(b" ", b"") == text
     assert innermost.replace(" ", "").encode() in text
 

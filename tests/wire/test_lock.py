@@ -1,4 +1,4 @@
-"""One gateway: of many processes one holds the lock, and its death, whatever way, frees it."""
+"""Tests of the gateway's lock: only one of many processes holds it, and its end, of whatever kind, releases it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.wire.processes import end, line_of, start
 from trayapp.model.errors import AlreadyRunningError, StorageError
 from trayapp.wire.lock import GatewayLock, private_folder
 
-# Says "ready", tries when told to, says what came of it, and holds on until its stdin ends.
+# Prints "ready", tries to take the lock when it reads a line, prints the outcome and runs until its stdin ends.
 TRY = """
 import sys
 from trayapp.model.errors import AlreadyRunningError
@@ -72,7 +72,7 @@ def test_of_twenty_that_start_at_once_exactly_one_holds_the_lock(home: Path) -> 
 def test_a_holder_that_has_not_written_its_process_id_yet_is_named_once_it_has(home: Path) -> None:
     first, file = GatewayLock(str(home / "run")), home / "run" / "gateway.lock"
     first.acquire()
-    file.write_text("")  # between taking the lock and writing, where a busy machine may stop it
+    file.write_text("")  # as if a busy machine had paused the holder between taking the lock and writing
     writing = threading.Timer(0.05, file.write_text, ["4711"])
     writing.start()
     with pytest.raises(AlreadyRunningError) as caught:
@@ -164,7 +164,7 @@ def test_a_folder_that_is_a_link_is_refused(home: Path) -> None:
 
 @posix_only
 def test_a_folder_of_another_user_is_refused(home: Path) -> None:
-    path = Path("/usr")  # root's, and we are not root; else one that root gave away
+    path = Path("/usr")  # owned by root; if we are root, use a folder that we give to another user
     if os.getuid() == 0:
         path = home / "theirs"
         path.mkdir()

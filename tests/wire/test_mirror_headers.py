@@ -1,4 +1,4 @@
-"""Which annotations of header parameters a client may follow."""
+"""Tests of the annotations that repeat a tool's parameters in HTTP headers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from trayapp.wire.mirror_headers import why_no_headers
 
 
 def of(**properties: Any) -> dict[str, Any]:
-    """Return a schema of an object."""
+    """Return the schema of an object with these properties."""
     return {"type": "object", "properties": properties}
 
 
 def text(header: Any, kind: Any = "string") -> dict[str, Any]:
-    """Return a parameter that is repeated in a header."""
+    """Return the schema of a parameter that is repeated in a header."""
     return {"type": kind, "x-mcp-header": header}
 
 

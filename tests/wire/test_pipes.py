@@ -1,4 +1,4 @@
-"""The pipes of a session: passed once, in order with the socket, and gone with either side."""
+"""Tests of a session's pipes: passed once, in order with the socket's data, and closed with either side."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ ANSWER = PONG % b"session"
 
 
 class Shim:
-    """A session that asks for pipes. Every method blocks."""
+    """A session that requests pipes. All methods block."""
 
     def __init__(self, path: str, options: dict[str, str]) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(10)
         self.socket.connect(path)
         self.socket.sendall(greeting(Hello("session", options)))
-        self.pipes: list[int] = []  # to read and to write
+        self.pipes: list[int] = []  # the end to read, the end to write
 
     def receive_pipes(self) -> bytes:
-        """Return what arrives before the pipes, and take them."""
+        """Receive the pipes, and return the data that arrived before them."""
         data = b""
         while not self.pipes:
             received, self.pipes, _, _ = socket.recv_fds(self.socket, 1 << 16, 2)
@@ -47,7 +47,7 @@ class Shim:
         return data.removesuffix(PIPES)
 
     def receive(self, size: int) -> bytes:
-        """Return that many bytes from the pipe, fewer if it ends."""
+        """Return this many bytes from the pipe, or fewer if it ends."""
         data = b""
         while len(data) < size and (part := os.read(self.pipes[0], 1 << 16)):
             data += part

@@ -1,4 +1,4 @@
-"""Answers from one protocol era to a client of the other, and which era a session is of."""
+"""Tests of translating answers between protocol eras, and of the era of each session and server."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LARGE = "x" * SMALL_FRAME_BYTES
 
 
 def large(result: bytes) -> Reply:
-    """Return an answer that came as a frame and was not parsed."""
+    """Return a reply that holds an unparsed frame."""
     return Reply(b'{"jsonrpc":"2.0","id":7,"result":%b}' % result, 22, 23)
 
 
@@ -111,7 +111,7 @@ OTHERS = [("[1,2]", "[1,2]"), ('"text"', '"text"'), ("5", "5"), ("null", "null")
 @pytest.mark.parametrize("size", ["small", "large"])
 @pytest.mark.parametrize(("value", "text"), OTHERS)
 def test_a_structured_value_that_older_clients_refuse_is_a_text_to_them(value: str, text: str, size: str) -> None:
-    """Before 2026-07-28 it is an object (SEP-2106)."""
+    """Before 2026-07-28, the value must be an object (SEP-2106)."""
     more = LARGE if size == "large" else "s"
     frame = large(b'{"content":[],"structuredContent": %b,"x":"%b"}' % (value.encode(), more.encode()))
     assert as_older(frame).result() == {"content": [{"type": "text", "text": text}], "x": more}
@@ -212,7 +212,7 @@ async def test_an_older_server_never_sees_the_envelope_of_a_newer_client(tmp_pat
         assert heard == {"name": "echo", "arguments": {}, "_meta": {"x-kept": 1}}
 
 
-# -- which era a server is used in -----------------------------------------------------------------------------------
+# -- the era of each server ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("newer_first", [True, False])

@@ -1,4 +1,4 @@
-"""The stream of snapshots against a listening socket: what is told, how it ends."""
+"""Tests of the snapshot stream against a listening socket: its contents, and how it ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no Unix sockets
 
 
 class Other:
-    """The gateway's end of the socket, in the same thread: what connects waits in the backlog."""
+    """The gateway's end of the socket, on the test's thread. New connections wait in the backlog."""
 
     def __init__(self, run: str) -> None:
         self._listener = socket.socket(socket.AF_UNIX)

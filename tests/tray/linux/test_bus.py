@@ -1,4 +1,4 @@
-"""The connection to the session bus: calls that are answered or refused, and a bus that is missing or ends."""
+"""Tests of the connection to the session bus: calls that are answered or refused, and a bus that is missing or ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ERROR = "org.freedesktop.DBus.Error"
 
 
 class Thing:
-    """An object on the bus."""
+    """A bus object with a property, a signal and two methods."""
 
     interface = INTERFACE
     signals: ClassVar[Mapping[str, str]] = {"Painted": "sai"}
@@ -40,7 +40,7 @@ class Thing:
 
 @pytest.fixture
 def thing(bus: SessionBus, address: str) -> Iterator[Item]:
-    """Yield a caller of the thing at /a/thing."""
+    """Serve a Thing at /a/thing, and yield a caller of it."""
     bus.serve("/a/thing", Thing())
     caller = Item(address, bus.name, "/a/thing")
     yield caller
@@ -48,7 +48,7 @@ def thing(bus: SessionBus, address: str) -> Iterator[Item]:
 
 
 def test_a_connection_that_ended_leaves_no_descriptor_open(address: str) -> None:
-    """This holds for connections that we end and for those that the bus ends: the tray connects again and again."""
+    """The tray may reconnect many times, so nothing may be left open, whichever side ends the connection."""
 
     def open_descriptors() -> int:
         return len(list(Path("/proc/self/fd").iterdir()))
@@ -67,7 +67,7 @@ def test_a_connection_that_ended_leaves_no_descriptor_open(address: str) -> None
 
 PROPERTIES, PEER = "org.freedesktop.DBus.Properties", "org.freedesktop.DBus.Peer"
 INTROSPECTABLE = "org.freedesktop.DBus.Introspectable"
-# path, interface, member, signature, arguments; what comes back, values or the end of an error's name
+# path, interface, member, signature, arguments, and the expected values or the end of the error's name
 CALLS: list[tuple[str, str | None, str, str | None, tuple[Any, ...], Any]] = [
     ("/a/thing", INTERFACE, "Double", "i", (21,), (42,)),
     ("/a/thing", None, "Double", "i", (21,), (42,)),
@@ -143,7 +143,7 @@ def test_a_change_that_was_on_its_way_when_the_owner_was_asked_for_is_told_once(
 
     bus.call(message_bus.GetId(), stop_reading)
     assert busy.wait(WAIT_S)
-    watcher = Watcher(address)  # the bus told us of it, and we have not read that yet
+    watcher = Watcher(address)  # the bus has told us of it, but we have not read the message yet
     owners: list[str] = []
     bus.follow(Watcher.bus_name, owners.append)
     reads_again.set()
@@ -174,7 +174,7 @@ def test_waiting_on_the_thread_that_reads_is_refused(bus: SessionBus) -> None:
     until(lambda: raised)
 
 
-# -- buses that are not there, or go -----------------------------------------------------------------------------------
+# -- missing and lost buses --------------------------------------------------------------------------------------------
 
 
 def test_the_address_is_the_sessions_or_systemds_place(tmp_path: Path) -> None:

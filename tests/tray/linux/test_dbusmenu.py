@@ -1,4 +1,4 @@
-"""The menu as numbered nodes: numbers stay with the meaning of an item, and panels are told enough to follow."""
+"""Tests of the menu as numbered nodes: each item keeps its number, and panels are told all that they need."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def entry(key: str, label: str = "", *children: MenuEntry, **more: Any) -> MenuE
 
 # -- strategies --------------------------------------------------------------------------------------------------------
 
-KEYS = st.sampled_from(["git", "linear", "files", "quit", ""])  # few, so that twins and returns are common
+KEYS = st.sampled_from(["git", "linear", "files", "quit", ""])  # few, so that equal and returning keys are common
 LABELS = st.sampled_from(["one", "two", "three"])
 
 
@@ -91,9 +91,9 @@ def test_texts_that_hold_counters_do_not_fill_the_memory_and_numbers_are_never_u
 
 
 def told(old: MenuNode, new: MenuNode, change: MenuDifference) -> MenuNode:
-    """Return what KDE's panel shows that showed `old`, was told of the change, and reads again what it was told to.
+    """Return the menu that KDE's panel shows after it showed `old`, was told of the change and read the parents again.
 
-    It reads one level. What it knows below stays as it is; what is new it reads when it is opened.
+    KDE reads a single level. It keeps what it knows of deeper levels, and reads a new entry when the entry is opened.
     """
     fresh, lost = dict(change.changed), dict(change.removed)
     known = {node.number: node for node in walk(old)}

@@ -1,4 +1,4 @@
-"""The choice of a host for each desktop, which itself touches no desktop."""
+"""Tests of choosing the icon's host for each desktop. The choice itself uses no desktop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from trayapp.tray.linux.icon import (
 from trayapp.tray.painter import BaseIcon
 
 FIRST, LATER = PANEL_WAIT_S, PANEL_WAIT_S + DOCK_WAIT_S
-# what there is, and then (second, whether there is a watcher) -> what to do
+# name, has a bus, has a display, and the steps: second, has a watcher, expected search step
 STEPS: list[tuple[str, bool, bool, list[tuple[float, bool, SearchStep]]]] = [
     (
         "a panel is there",

@@ -1,4 +1,4 @@
-"""The icon on Linux: panels that start late, restart or never start, and buses and displays that are missing or end."""
+"""Tests of the icon on Linux: panels that start late, restart or never start, and missing or lost buses or displays."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONG_S = 600.0
 
 @pytest.fixture(autouse=True)
 def no_desktop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove bus and display. A test makes those that it needs."""
+    """Remove bus and display from the environment. A test creates those that it needs."""
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"):
         monkeypatch.delenv(name, raising=False)
 
@@ -35,7 +35,7 @@ def menu() -> Menu:
 
 
 class Said:
-    """Counts its calls."""
+    """A callback that counts its calls."""
 
     def __init__(self) -> None:
         self.times = 0

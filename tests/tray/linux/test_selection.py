@@ -1,4 +1,4 @@
-"""Text that is copied on an X display without another program."""
+"""Tests of copying text on an X display without an external program."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from trayapp.tray.linux.selection import SELECTION, own_selection
 
 
 class Reader:
-    """A program that pastes."""
+    """An X client that pastes the selection."""
 
     def __init__(self, name: str) -> None:
         self.display = Xlib.display.Display(name)
         self.window = self.display.screen().root.create_window(0, 0, 1, 1, 0, Xlib.X.CopyFromParent)
 
     def paste(self, target: str) -> Any:
-        """Return the selection in that type; None if its owner does not offer the type."""
+        """Return the selection in this type, or None if its owner does not offer the type."""
         atom = self.display.intern_atom
         self.window.convert_selection(atom(SELECTION), atom(target), atom("PASTED"), Xlib.X.CurrentTime)
         while (event := self.display.next_event()).type != Xlib.X.SelectionNotify:
@@ -39,7 +39,7 @@ class Reader:
         return {self.display.get_atom_name(atom) for atom in self.paste("TARGETS")}
 
     def take(self) -> None:
-        """Copy something else."""
+        """Take over the selection, as a program that copies something else does."""
         self.window.set_selection_owner(self.display.intern_atom(SELECTION), Xlib.X.CurrentTime)
         self.display.sync()
 

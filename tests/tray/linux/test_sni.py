@@ -1,4 +1,4 @@
-"""The icon and its menu as a panel sees them, over a real session bus, without any display."""
+"""Tests of the icon and its menu as a panel sees them, over a real session bus, without a display."""
 
 from __future__ import annotations
 
@@ -207,13 +207,13 @@ def test_the_same_picture_again_is_no_news(shown: Shown, item: Item) -> None:
 
 
 def signals_of(item: Item, members: list[str]) -> Callable[[int], list[str]]:
-    """Return a function that waits for that many of the item's signals, and returns their names."""
+    """Return a function that waits for the item's next signals with these names, and returns the names."""
     told = told_by(item, members)
     return lambda count: [name for name, _ in islice(told, count)]
 
 
 def told_by(item: Item, members: list[str]) -> Iterator[tuple[str, Any]]:
-    """Collect the name and body of those signals of the item from now on."""
+    """Collect the item's signals with these names from now on. Yield the name and body of each."""
     connection = open_dbus_connection(item.address)
     connection.send_and_get_reply(message_bus.AddMatch(MatchRule(type="signal", sender=item.bus_name)))
 
@@ -236,7 +236,7 @@ def test_a_click_on_an_old_menu_hits_what_it_showed_or_nothing(shown: Shown, ite
     old = {text: number for text, number, _ in item.lines()}
     shown.servers = ["another", "linear"]
     shown.icon.update_menu()
-    item.click_number(old["Servers > git_hub   connected > Reconnect git_hub"])  # gone: its place is another's now
+    item.click_number(old["Servers > git_hub   connected > Reconnect git_hub"])  # replaced by another entry
     item.click_number(old["Servers > linear   connected > Reconnect linear"])  # moved up
     item.click_number(old["Quit"])
     until(lambda: len(shown.done) == 2)
@@ -349,19 +349,19 @@ def test_what_is_told_once_more_does_not_say_of_what_kind_an_item_is(shown: Show
 @pytest.mark.requirement("tray-submenus")
 def test_a_panel_that_opens_a_submenu_is_told_whether_it_changed_since_it_was_read(shown: Shown, item: Item) -> None:
     """KDE drops the first signal after an opening. At the next one, it reads what AboutToShow reports as changed."""
-    number = item.number("Servers")  # reads all of it
+    number = item.number("Servers")  # reads the whole menu
     assert item.menu("AboutToShow", "i", (number,)) == (False,)
     shown.servers = ["another"]
     shown.icon.update_menu()
     assert item.menu("AboutToShow", "i", (number,)) == (True,)
     assert item.menu("AboutToShowGroup", "ai", ([0, number],)) == ([number], [])
-    item.menu("GetLayout", "iias", (0, 1, []))  # what lies above it alone
+    item.menu("GetLayout", "iias", (0, 1, []))  # reads only the level above the submenu
     assert item.menu("AboutToShow", "i", (number,)) == (True,)
     item.menu("GetLayout", "iias", (number, 1, []))
     assert item.menu("AboutToShow", "i", (number,)) == (False,)
 
 
-# -- what panels ask ---------------------------------------------------------------------------------------------------
+# -- requests of panels ------------------------------------------------------------------------------------------------
 
 
 def test_parts_of_the_menu_may_be_asked_for(item: Item) -> None:

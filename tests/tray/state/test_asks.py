@@ -1,4 +1,4 @@
-"""Asks in the tray: the icon, the menu with arguments and answers, and one notification each."""
+"""Tests of questions in the tray: the icon, the menu with arguments and answers, and a notification for each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANSWERS = [
 
 
 def menu_rows(ask: AskStatus) -> list[str]:
-    """Return the lines of an ask in the menu."""
+    """Return the lines of a question in the menu that cannot be clicked."""
     entry = next(item for item in items(view(asking(ask)).menu) if item.key == f"want/ask/{ask.id}")
     return [item.text for item in items(entry.children) if not item.enabled]
 
@@ -70,7 +70,7 @@ def test_a_notification_says_when_there_is_more_to_see() -> None:
 @pytest.mark.parametrize("arguments", [1, 3, 40])
 @pytest.mark.parametrize("length", [1, 30, 100, 5000])
 def test_what_a_notification_says_has_room_on_every_desktop(letter: str, arguments: int, length: int) -> None:
-    """A GNOME banner has 6 lines and Plasma's popup 9, measured with DejaVu Sans."""
+    """A GNOME banner shows 6 lines and Plasma's popup 9, measured with DejaVu Sans."""
     given = shown_arguments({f"a{at}": letter * length for at in range(arguments)})
     for project in ("/src/site", "/home/" + "W" * 200):
         ask = replace(CALL_ASK, arguments=tuple(ShownArgument(*one) for one in given), project=project)

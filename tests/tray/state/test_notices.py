@@ -1,4 +1,4 @@
-"""The times of notifications: histories of states, each with the notifications that it causes and when."""
+"""Tests of notifications: histories of states, with the notifications that each history causes and their times."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def wants(name: str = "a") -> ServerStatus:
 
 
 def told_in(history: list[tuple[float, TrayState]], end: float = 1000.0) -> list[tuple[float, Notice]]:
-    """Return the notices for states that begin at these seconds. Like the app, call again after `again_s`."""
+    """Return the notices of a history of states, with their seconds. Like the app, look again after `again_s`."""
     told, again, shown = NoticeMemory(), None, list[tuple[float, Notice]]()
     moments = [*history, (end, history[-1][1])]
     for (begin, state), (until, _) in pairwise(moments):
@@ -60,11 +60,11 @@ OFFERED = (
 FIRST = replace(running(server("sample")), offered=OFFERED)
 STALE = running(server("a", tools=3, stale=2), server("b"), server("c"))
 
-# id, history of (second, state), what is shown: (second, kind, title)
+# id, history of (second, state), expected notices as (second, kind, title)
 ROWS: list[tuple[str, list[tuple[float, TrayState]], list[tuple[float, str, str]]]] = [
     ("nothing-to-tell", [(0, OK)], []),
     ("nothing-of-starting", [(0, TrayState(C.STARTING)), (1, OK)], []),
-    # -- servers that failed
+    # -- failed servers
     ("failed", [(0, OK), (10, F)], [(14, "failed", "a failed")]),
     ("failed-at-the-start", [(0, F)], [(4, "failed", "a failed")]),
     ("blip", [(0, OK), (10, F), (13, OK)], []),
@@ -126,7 +126,7 @@ ROWS: list[tuple[str, list[tuple[float, TrayState]], list[tuple[float, str, str]
     ("tools-told-once", [(0, TOOLS[3]), (10, TOOLS[5]), (20, TOOLS[5]), (30, TOOLS[5])],
      [(12, "tools", "The tools of 2 servers changed")]),
     ("forgotten-tools", [(0, STALE), (10, running(server("a", tools=1), server("b"), server("c")))], []),
-    # -- the file
+    # -- servers.yaml
     ("file-broken", [(0, OK), (10, BAD)], [(10.5, "file", "servers.yaml cannot be used")]),
     ("file-mended", [(0, BAD), (10, OK)],
      [(0.5, "file", "servers.yaml cannot be used"), (10, "file", "servers.yaml is fine again")]),
@@ -162,7 +162,7 @@ ROWS: list[tuple[str, list[tuple[float, TrayState]], list[tuple[float, str, str]
     ("crash-loop-once", [(0, LOOP), (10, replace(LOOP, autostart=True)), (20, TrayState(C.STARTING)), (30, LOOP)],
      [(0, "crash-loop", "The gateway keeps crashing"), (30, "crash-loop", "The gateway keeps crashing")]),
     ("pause-is-no-news", [(0, OK), (10, TrayState(C.STOPPING)), (11, GONE), (20, TrayState(C.STARTING)), (21, OK)], []),
-    # -- servers to be taken over
+    # -- servers of AI tools
     ("offer", [(0, TrayState(C.STARTING, offered=OFFERED)), (5, replace(running(server("sample")), offered=OFFERED))],
      [(6, "offer", "Cursor and Zed have 3 servers")]),
     ("offer-once", [(0, FIRST), (10, OK), (20, FIRST)], [(1, "offer", "Cursor and Zed have 3 servers")]),
@@ -225,7 +225,7 @@ def only(history: list[tuple[float, TrayState]]) -> Notice:
     return notice
 
 
-# -- what they say and offer -----------------------------------------------------------------------------------------
+# -- texts and buttons -----------------------------------------------------------------------------------------------
 
 
 def test_a_failed_server_says_why_and_offers_its_log_and_another_try() -> None:
@@ -305,7 +305,7 @@ def test_a_crash_loop_offers_retry() -> None:
     assert notice.actions == (("Retry", Action(Verb.RETRY)), ("Show logs", Action(Verb.SHOW_LOGS)))
 
 
-# -- what holds for every history ------------------------------------------------------------------------------------
+# -- properties of every history -------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("tray-texts")
@@ -370,7 +370,7 @@ def test_what_asks_for_something_is_withdrawn_once_that_is_done() -> None:
         (running(wants("a"), wants("b")), running(server("a"), wants("b")), UP, F, UP, LOOP, UP)
     ):
         first = due_notices(state, told, at * 100.0)
-        told, over = due_notices(state, first.told, at * 100.0 + 50).told, [*over, first.over]  # past every delay
+        told, over = due_notices(state, first.told, at * 100.0 + 50).told, [*over, first.over]  # later than every delay
     assert over == [
         (),
         (),
@@ -379,4 +379,4 @@ def test_what_asks_for_something_is_withdrawn_once_that_is_done() -> None:
         (),
         (),
         (NoticeKind.CRASH_LOOP,),
-    ]  # an outage that is over was one all the same
+    ]  # notices of a past outage are not withdrawn

@@ -1,4 +1,4 @@
-"""The view of a state: a table of states, and properties of every state."""
+"""Tests of the view of a state: a table of states, and properties of every state."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def named(number: int, state: State = IDLE, begin: str = "server") -> list[objec
     return [server(f"{begin}{at:03}", state, 1) for at in range(number)]
 
 
-# id, state, icon, tooltip, entries that must be there ("not ..." must not)
+# id, state, icon, tooltip, entries of the menu ("not ...": absent, "order: ...": in this order)
 ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
-    # -- no gateway serves
+    # -- without a gateway
     ("starting", TrayState(C.STARTING), K.STARTING, "multi-mcp: the gateway is starting",
      ["multi-mcp: the gateway is starting", "Servers > (No servers yet)", "(Reconnect all)", "(Refresh tools)",
       "Open servers.yaml", "Pause", "(Restart gateway)", "Quit"]),
@@ -168,7 +168,7 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
      ["! servers.yaml: servers.yaml is missing"]),
     ("failed-and-file", running(BROKEN, problems=[BAD_ENTRY]), K.DEGRADED,
      "multi-mcp: 0 of 1 server ready, 4 tools\nCannot start db: no such program: my-db", []),
-    # -- problems that stop nothing
+    # -- harmless problems
     ("odd-key", running(GITHUB, problems=[ODD_KEY]), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 26 tools",
      ["! servers.yaml, line 9: db: Unknown key comand"]),
     ("untrusted", running(GITHUB, problems=[UNTRUSTED]), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 26 tools",
@@ -236,7 +236,7 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
       "not ! Unlock the keyring ..."]),
     ("keyring", running(GITHUB, keyring="available"), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 26 tools",
      ["not (! Sign-ins are not kept: there is no keyring)"]),
-    # -- order, and many
+    # -- order and large numbers
     ("by-name-whatever-their-state", SEVEN, K.ATTENTION,
      "multi-mcp: 5 of 7 servers ready, 82 tools\nlinear needs a sign-in\nCannot start db: no such program: my-db",
      ["order: ! Sign in to linear ...", "order: ! db failed: no such program: my-db",
@@ -393,7 +393,7 @@ def test_the_whole_menu_in_its_order() -> None:
     ]
 
 
-# -- what each entry asks for ----------------------------------------------------------------------------------------
+# -- actions of entries ----------------------------------------------------------------------------------------------
 
 CLICKS = [
     ("sign-in", "! Sign in to linear ...", Action(Verb.SIGN_IN, "linear")),
@@ -510,7 +510,7 @@ def test_servers_of_ai_tools_are_offered_with_what_they_start_and_no_longer_than
         assert not any("! Use the" in line for line in clicks(state))
 
 
-# -- the notification that a click on the icon brings ----------------------------------------------------------------
+# -- the notification after a click on the icon ----------------------------------------------------------------------
 
 
 def test_the_summary_has_a_headline_and_says_how_things_stand() -> None:
@@ -540,7 +540,7 @@ def test_a_long_summary_is_cut() -> None:
     assert view(running(GITHUB, problems=problems)).summary.split("\n")[-2] == "and 4 more"
 
 
-# -- what holds for every state --------------------------------------------------------------------------------------
+# -- properties of every state ---------------------------------------------------------------------------------------
 
 NASTY = st.text(max_size=80) | st.sampled_from(
     ["", "a/log", "a", "a%2Flog", "\ud800", "𝕏" * 100, "e\u0301" * 90, "a\n/b"]
