@@ -123,7 +123,7 @@ class Account:
         return self._grant.header if self._grant else None
 
     def _is_within(self, moment: float, seconds: float) -> bool:
-        """Return True if the moment was less than `seconds` ago. Future moments do not count (clock set back)."""
+        """Return True if the moment was less than `seconds` ago. False if the clock was set back since."""
         return 0 <= self._now() - moment < seconds
 
     def require_scope(self, scope: str | None) -> None:

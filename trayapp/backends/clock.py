@@ -13,7 +13,7 @@ from typing import Protocol
 
 import anyio
 
-EARLY = 1e-6  # fraction of a period: a task that wakes this little before a beat is not woken again for that beat
+EARLY = 1e-6  # fraction of a period; a task that wakes within it before a beat waits for the beat after that
 
 
 class Clock(Protocol):

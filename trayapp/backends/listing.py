@@ -77,7 +77,7 @@ def _offer(readings: list[_ListRead], peer: Peer) -> Offer:
         instructions=well_formed(KNOWN.without_in(peer.instructions)),
         protocol=peer.protocol,
         ttl_ms=min(ttls, default=None),
-        signed=False,  # the caller knows and sets it
+        signed=False,  # the caller sets it: only the caller knows
         failed={reading.name: reading.failure for reading in readings if reading.failure},
         results={reading.name: reading.more for reading in readings if reading.more},
     )

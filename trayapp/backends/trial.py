@@ -24,7 +24,7 @@ from trayapp.packages.locks import Locks, NotLocked, not_locked, read_package
 from trayapp.packages.tools import Tools
 from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
 
-MOST_ROUNDS = 8  # each round also allows the access that was refused last in the round before
+MOST_ROUNDS = 8  # each round also allows the last access that the round before refused
 
 
 class _TrialInbound:

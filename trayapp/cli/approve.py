@@ -39,7 +39,7 @@ from trayapp.wire.control import APPROVALS, APPROVE, INSPECT, RECONNECT
 
 INSPECT_TIMEOUT_S = 120.0  # enough to inspect thousands of tools
 SHOWN_FIRST = 40  # lines of a difference; the rest is shown on request
-SCHEMAS = ("inputSchema:", "outputSchema:")  # headings in a new tool's definition; few people read what follows
+SCHEMAS = ("inputSchema:", "outputSchema:")  # headings of a definition's schemas, which few people read
 
 Row = dict[str, Any]
 STYLES = {"high": "bold red", "medium": "yellow"}

@@ -28,7 +28,7 @@ STARTS = "trayapp.cli.starts"  # key in a context's meta: the verb may start a g
 FLOW = "trayapp.cli.flow"  # key in a context's meta: the verb is a step of a longer flow, which prints the next step
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-UNKNOWN = frozenset({"server_not_found", "tool_not_found"})  # error codes
+UNKNOWN = frozenset({"server_not_found", "tool_not_found"})  # codes of errors that --project may solve
 DISCOVERY_TIMEOUT_S = 120.0  # servers whose tools are unknown, such as a project's, are started first
 
 

@@ -48,7 +48,7 @@ PERMISSIONS = frozenset(("alwaysAllow", "always_allow", "autoApprove", "trust", 
 _NOTHING: tuple[Any, ...] = (None, "", [], {})  # a key with such a value counts as missing
 _SANDBOX = re.compile("sandbox|confine", re.IGNORECASE)
 KEPT = "x-"  # prefix of keys that servers.yaml accepts and ignores
-_ENDLESS = 10.0**15  # a timeout of this size, in any unit, counts as none; 1e999 is infinite, which int() refuses
+_ENDLESS = 10.0**15  # a timeout this long, in any unit, counts as none; int() fails for 1e999, which is infinite
 # Our key -> the names that clients use, in snake case. In the entry itself, they follow `oauth` (`oauth_client_id`).
 _OAUTH = {
     "client_id": ("client_id",), "client_secret": ("client_secret",), "scopes": ("scopes", "scope"),

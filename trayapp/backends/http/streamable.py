@@ -195,7 +195,7 @@ def _endpoint(response: httpx2.Response, text: str) -> httpx2.URL:
 async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | None = None) -> AsyncIterator[Transport]:
     """Open a connection to an address. Raises ConnectFailedError, SignInWantedError, KeyringLockedError."""
     refusal = HttpRefusal(auth=launch.auth)
-    SENT_FOR.set(None)  # the task that opens this connection may have read a call's answer before
+    SENT_FOR.set(None)  # this task's context may be a copy of one that reads a call's answer
 
     async def end_reason() -> str:
         return refusal.why or (f"answered HTTP {refusal.status}" if refusal.status else "closed the connection")

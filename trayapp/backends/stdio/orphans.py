@@ -48,7 +48,7 @@ class ProcessTracker(Protocol):
 
 
 class PosixTracker:
-    """The registry of one gateway. From the first server on, a guardian waits to read it once the gateway has ended."""
+    """The registry of one gateway. A guardian, started before the first server, reads it once the gateway has ended."""
 
     def __init__(self, run: str, python: list[str] | None = None) -> None:
         self._mark = _own_mark()

@@ -51,7 +51,7 @@ DELAYS_S: dict[NoticeKind, float] = {
     NoticeKind.PERMISSIONS: 1.0,
     NoticeKind.APPROVAL: 1.0,
     NoticeKind.COMMAND: 1.0,
-    NoticeKind.FAILED: 4.0,  # a server often recovers in this time, such as after a restart
+    NoticeKind.FAILED: 4.0,  # a server often recovers within this time, for example after a restart
     NoticeKind.TOOLS: 2.0,  # enough to group the changes from a refresh of all servers
     NoticeKind.KEYRING: 1.0,  # the desktop's unlock dialog may be open
     NoticeKind.OFFER: 1.0,
