@@ -1,1 +1,1 @@
-"""Tests of what the benchmarks reckon with; the benchmarks themselves are run by hand."""
+"""Tests of the code behind the benchmarks. The benchmarks themselves are run by hand."""

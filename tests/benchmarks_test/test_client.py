@@ -1,4 +1,4 @@
-"""The bare client with the real null server: right answers pass, anything else breaks the measurement."""
+"""The minimal client with the real null server: correct answers pass, and anything else breaks the measurement."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_single_calls_are_timed_each(client: Client, size: int) -> None:
 @pytest.mark.parametrize(("calls", "in_flight"), [(1, 1), (5, 64), (300, 8), (301, 1)])
 def test_many_calls_at_once_all_get_their_answer(client: Client, calls: int, in_flight: int) -> None:
     assert client.flood("echo", 10, calls, in_flight) > 0
-    assert client.tools() == ["echo"]  # nothing was left over
+    assert client.tools() == ["echo"]  # no answer was left unread
 
 
 def test_an_unknown_method_breaks_the_measurement(client: Client) -> None:

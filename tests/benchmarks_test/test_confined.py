@@ -1,4 +1,4 @@
-"""What confinement costs is measured in turns, on the real thing."""
+"""The benchmark of confinement, run once with real confinement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of growth: the exponent, and whether it is worse than linear or not flat."""
+"""Growth curves: the exponent, and the verdicts "worse than linear" and "not flat"."""
 
 from __future__ import annotations
 

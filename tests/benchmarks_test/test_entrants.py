@@ -1,4 +1,4 @@
-"""A peer that breaks has a reason and the others continue. One that cannot start is not retried forever."""
+"""Peers that break: the reason is recorded and the others continue. A peer that cannot start is not retried forever."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.benchmarks.workloads import Workload, trivial
 
 
 class Gate:
-    """Something that can be started, or not; counts how often it was."""
+    """A peer that may be broken. It counts its starts and ends."""
 
     def __init__(self, broken: bool = False) -> None:
         self.broken = broken

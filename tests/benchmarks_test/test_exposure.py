@@ -1,4 +1,4 @@
-"""The measurement of lists runs, and measures what it says."""
+"""The benchmark of tool lists runs and measures what it claims to."""
 
 from __future__ import annotations
 

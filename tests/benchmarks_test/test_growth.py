@@ -1,4 +1,4 @@
-"""The measurement of starts with many servers runs, and measures what it says."""
+"""The benchmark of starts with many servers runs and measures what it claims to."""
 
 from __future__ import annotations
 

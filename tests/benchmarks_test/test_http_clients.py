@@ -1,4 +1,4 @@
-"""The bare HTTP clients: an answer in any pieces is read whole; calls over both transports get their own answers."""
+"""The minimal HTTP clients: responses are read whole however they are split, and each call gets its own answer."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ RESULTS: dict[str, dict[str, object]] = {
 
 
 def answered(message: dict[str, Any]) -> bytes:
-    """Return the frame of an answer; nothing for a notification."""
+    """Return the answer to a request, or nothing for a notification."""
     if "id" not in message:
         return b""
     reply: dict[str, object] = {"jsonrpc": "2.0", "id": message["id"]}
@@ -83,10 +83,10 @@ def answered(message: dict[str, Any]) -> bytes:
 
 
 class Door(BaseHTTPRequestHandler):
-    """A server: /mcp answers each POST by itself, /sse has the older transport's one stream."""
+    """A server that answers each POST to /mcp directly, and serves the older transport's event stream at /sse."""
 
     protocol_version = "HTTP/1.1"
-    answers: queue.Queue[bytes]  # of the stream
+    answers: queue.Queue[bytes]  # sent on the event stream
 
     def do_POST(self) -> None:
         line = self.rfile.read(int(self.headers["Content-Length"]))
@@ -128,7 +128,7 @@ def client(request: pytest.FixtureRequest) -> Iterator[Conversation]:
     url = f"http://127.0.0.1:{server.server_port}{request.param}"
     with SseClient(url) if request.param == "/sse" else HttpClient(url) as client:
         yield client
-    answers.put(b"")  # the stream ends
+    answers.put(b"")  # ends the stream
     server.shutdown()
     thread.join()
     server.server_close()
@@ -139,7 +139,7 @@ def test_calls_get_their_own_answers_one_after_the_other_and_many_at_once(client
     assert client.tools() == ["echo"]
     assert len(client.timed("echo", 200_000, 3)) == 3
     assert client.flood("echo", 10, 50, 8) > 0
-    assert client.listed() == ["echo"]  # nothing was left over
+    assert client.listed() == ["echo"]  # no answer was left unread
 
 
 def test_the_answer_of_an_unknown_method_is_an_error(client: Conversation) -> None:

@@ -1,4 +1,4 @@
-"""What a peer is started with, and what comes of an installer's words."""
+"""The command lines of peers, and the reasons taken from an installer's output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures are made, and what they say of a target."""
+"""The plots of a run: their files, and how they show a target."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEAST = Figure("rate", "calls/s", {OURS: [10.0]}, Target("value", 30, at_least=T
 
 @pytest.fixture
 def plots() -> ModuleType:
-    """Return the module, loaded by its tests alone: matplotlib takes each process that collects them 0.3 s."""
+    """Return the plots module. It is imported here because matplotlib takes each test process 0.3 s."""
     from tests.benchmarks import plots
 
     return plots

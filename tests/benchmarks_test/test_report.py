@@ -1,4 +1,4 @@
-"""What a run says of itself: it comes back from its file, the page names targets, losses and what is missing."""
+"""Saved runs and reports: a run is restored from its file, and the summary names targets, losses and failures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.benchmarks.run import Chapter, Run
 
 
 def measured() -> Run:
-    """Return a run with a figure that is met and lost, one that is missed, and a curve."""
+    """Return a run with a target that is met, a peer that is ahead, a missed target, and a curve."""
     call = Figure("call", "ms", {"direct": [1.0], OURS: [2.0], "peer": [1.5]}, Target("ratio", 3.0))
     rate = Figure("8 in flight", "calls/s", {"direct": [9.0], OURS: [5.0], "peer": [2.0]}, Target("value", 6, True))
     curve = Curve("tools", "call", "ms", {10: 1.0, 100: 1.0}, flat=True)

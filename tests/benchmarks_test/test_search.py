@@ -1,4 +1,4 @@
-"""The measurement of the search measures what it says."""
+"""The search benchmark measures what it claims to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table that a person reads."""
+"""The table of figures as text."""
 
 from __future__ import annotations
 

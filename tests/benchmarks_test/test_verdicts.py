@@ -1,4 +1,4 @@
-"""The rows of behaviour as tables."""
+"""The results of behavior tests as tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured with has the promised size, and its servers answer what the shelf says."""
+"""Workloads have the promised size, and their servers list what the shelf contains."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOWHERE = Path("/nonexistent")
 
 
 def some(folder: Path) -> list[tuple[Workload, int, int]]:
-    """Return workloads with how many servers and tools they should have."""
+    """Return workloads with their expected numbers of servers and tools."""
     return [
         (trivial(folder / "a"), 1, 10),
         (ten(folder / "b", NOWHERE), 10, 300),
@@ -40,7 +40,7 @@ def test_a_server_lists_its_shelf_and_echoes(tmp_path: Path) -> None:
     with Client(work.argv, os.environ) as client:
         client.initialize()
         assert client.tools() == [tool["name"] for tool in work.shelf[work.server]]
-        assert len(client.timed(work.tool, 1000, 3)) == 3  # it verifies the size itself
+        assert len(client.timed(work.tool, 1000, 3)) == 3  # timed() verifies the size of each answer
 
 
 def test_servers_yaml_is_read_without_a_problem_and_switches_every_tool_if_told(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""A small catalog of our own, of the kinds of servers that people have, and questions with the tools that answer them.
+"""A small catalog written for these tests, with typical servers, and questions with the tools that answer them.
 
-The questions were written before any ranking of them was looked at; rules of the search are tuned, never single
+The questions were written before any ranking was seen. Rules of the search may be tuned with them, but never for single
 questions.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from trayapp.catalog.search.index import Entry
 
-# server: then a line for each tool: name | description | parameters (`!` required, `#` integer, `?` boolean, `[]` list)
+# A server, then one line per tool: name | description | parameters (`!` required, `#` integer, `?` boolean, `[]` list)
 SHELF = """
 github:
 create_issue | Open a new issue in a repository | owner! repo! title! body labels[] assignees[]
@@ -276,7 +276,7 @@ _TYPES: dict[str, dict[str, Any]] = {
 
 
 def entries() -> dict[str, list[Entry]]:
-    """Return the shelf, by server."""
+    """Return the shelf's tools by server."""
     servers: dict[str, list[Entry]] = {}
     for line in filter(None, SHELF.splitlines()):
         if line.endswith(":"):

@@ -1,4 +1,4 @@
-"""The files of what was approved."""
+"""The files of approved definitions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_definition_that_cannot_be_read_is_like_no_other() -> None:
     assert [Pin("0", text).definition for text in ("{", "[1]", "\ud800", "")] == [{}] * 4
 
 
-# -- members beside those that MCP names ---------------------------------------------------------------------------
+# -- members that MCP does not name --------------------------------------------------------------------------------
 
 BESIDE: dict[str, Any] = {
     "_meta": {"ui": {"resourceUri": "ui://app/index-3fa9c21b77.html"}, "generated": "2026-05-01T10:00:00Z", "n": 7},

@@ -1,4 +1,4 @@
-"""The catalog on disk: kept exactly, never half written, never trusted, and for how long it holds."""
+"""The catalog on disk: stored exactly, never half written, never trusted, and which changes make an entry invalid."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_each_truncation_of_a_file_counts_as_absent(tmp_path: Path) -> None:
 
 def test_a_file_past_the_limit_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / file_name("github")).open("wb") as file:
-        file.truncate(65 << 20)  # sparse: takes no space
+        file.truncate(65 << 20)  # a sparse file, which takes no space
     assert load(tmp_path, "github") is None
 
 
@@ -224,14 +224,14 @@ def test_cache_30_processes_that_write_at_once_tear_nothing(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("change", [{"direct_tools": True}, {"title": "x"}, {"tools": {}}, {"include_tools": ("a",)}])
 def test_settings_of_the_view_leave_an_entry_valid(change: dict[str, Any]) -> None:
-    """cache-15, cache-29: a prefix is no part of an entry at all, it holds the server's own names."""
+    """An entry holds the server's own names, so prefixes do not affect it."""
     server = ServerConfig("s", command="c")
     assert launch_hash(replace(server, **change)) == launch_hash(server)
 
 
 @pytest.mark.requirement("cat-no-secrets")
 def test_a_rotated_secret_behind_a_variable_keeps_the_entry(tmp_path: Path) -> None:
-    """cache-28: variables count by name, and no name or value of one is in the file."""
+    """Variables count by name only, and the file contains neither their names nor their values."""
     server = ServerConfig("s", url="https://h/mcp", auth="bearer", bearer_token_env="TOKEN", headers={"X": "${KEY}"})
     entry = CacheEntry("s", launch_hash(server), 1_000.0, Offer(tools=({"name": "own.name"},)))
     save(tmp_path, entry)

@@ -1,4 +1,4 @@
-"""What differs between two definitions, and whether calls made by the old one still fit."""
+"""The differences between two definitions, and whether calls written for the old one still match the new one."""
 
 from __future__ import annotations
 

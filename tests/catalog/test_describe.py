@@ -1,4 +1,4 @@
-"""Tools in words: the describe cases, and that any schema can be described."""
+"""Tools described in words: single cases, and that any schema can be described."""
 
 from __future__ import annotations
 

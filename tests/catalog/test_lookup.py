@@ -1,4 +1,4 @@
-"""Which tool a name means: precedence, every spelling, ambiguity, and tools that are disabled."""
+"""Which tool a name refers to: precedence, spellings, ambiguity and disabled tools."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_hashed_name_of_another_mode_is_understood() -> None:
         pytest.param([("x", "y"), ("x", "x_y")], "x_y", None, id="resolve-22 without its server"),
         ([("a", "b_c"), ("a_b", "c")], "a_b_c", None),
         ([("a", "x-y"), ("b", "x_y")], "X_Y", None),
-        ([("s", "a-b"), ("a", "b")], "a-b", None),  # the own name of one, and how the other one is written
+        ([("s", "a-b"), ("a", "b")], "a-b", None),  # one tool's own name is another spelling of the other tool
     ],
 )
 @pytest.mark.parametrize("mode", ["server", "short"])
@@ -124,9 +124,9 @@ def test_collide_03_the_bare_name_of_a_clash_is_refused_and_its_server_settles_i
 @pytest.mark.parametrize(
     ("tools", "asked", "found"),
     [
-        ([("x", "y"), ("z", "x_y")], "x_y", ("x", "y")),  # exact displayed before exact original
-        ([("a", "a-b"), ("a", "b.")], "a-b", ("a", "a-b")),  # exact displayed before any spelling
-        ([("a", "b"), ("z", "a-b")], "a_b", ("a", "b")),  # exact displayed before folded original
+        ([("x", "y"), ("z", "x_y")], "x_y", ("x", "y")),  # exact exposed name before exact original name
+        ([("a", "a-b"), ("a", "b.")], "a-b", ("a", "a-b")),  # exact exposed name before any other spelling
+        ([("a", "b"), ("z", "a-b")], "a_b", ("a", "b")),  # exact exposed name before a spelling of the original
         ([("s", "a_b"), ("s", "a-b")], "a-b", ("s", "a-b")),
         ([("s", "a_b"), ("s", "a-b")], "s_a-b", ("s", "a-b")),
         ([("s", "A"), ("s", "a")], "A", ("s", "A")),
@@ -167,7 +167,7 @@ def test_filter_15_a_tool_that_is_switched_off_is_not_found_and_the_error_says_w
         lookup(("a", "get"), ("a", "put"), hidden=(("a", "get"),)).find(asked)
     assert caught.value.code == "tool_not_found"
     assert "disabled in servers.yaml" in caught.value.hint
-    assert caught.value.title == f"{asked} cannot be called"  # not that there is none of that name
+    assert caught.value.title == f"{asked} cannot be called"  # rather than claiming that no tool has that name
 
 
 def test_sec_23_a_tool_that_waits_for_an_approval_says_so() -> None:
@@ -226,7 +226,7 @@ def test_a_name_of_any_mode_that_could_be_no_other_tool_s_is_understood(
             found = tools.find(name)
         except AmbiguousToolError:
             continue
-        if found != key:  # then it is that one's own name, more literally than it is this one's
+        if found != key:  # the name is a more literal match for the found tool
             loose = name.replace("-", "_").lower()
             names = spellings[found] | {found[1].replace("-", "_").lower()}
             assert loose in names | {expose_names(entries, mode).by_key[found].replace("-", "_").lower()}

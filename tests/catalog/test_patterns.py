@@ -1,4 +1,4 @@
-"""Regular expressions in bounded time: they mean what Python's own mean, and no pattern is expensive."""
+"""Regular expressions in bounded time: they match what Python's would, and no pattern is expensive."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_pattern_leaves_other_threads_running() -> None:
     while not ended.wait(0.001):
         ticks += 1
     searching.join()
-    assert ticks > 3  # an engine that holds the interpreter lets this thread run again when it has ended
+    assert ticks > 3  # an engine that held the GIL would block this thread until the search ends
 
 
 @pytest.mark.requirement("search-bounded")
@@ -172,7 +172,7 @@ def test_patterns_mean_what_python_s_mean(pattern: str, texts: list[str]) -> Non
     try:
         ours = Pattern(pattern)
     except InvalidPatternError:
-        return  # a repeated edge, or the like: refusing is allowed
+        return  # some patterns, such as repeated anchors, may be refused
     assert [ours.matches(text) for text in texts] == [bool(theirs.search(text)) for text in texts]
 
 

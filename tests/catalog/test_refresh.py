@@ -1,4 +1,4 @@
-"""What a refresh does to the switches of a server's tools, and to the order of its lists."""
+"""How a refresh changes the switches of a server's tools and the order of its lists."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def test_a_uri_made_from_a_template_leads_to_its_server() -> None:
         [("a", "db://users/1")], [("a", "db://{table}/{id}"), ("b", "db://logs/{id}"), ("c", "log://{d}")]
     )
     assert uris.find("log://today") == ("c", "log://today")
-    assert uris.find("db://logs/7") == ("b", "db://logs/7")  # the more literal template
+    assert uris.find("db://logs/7") == ("b", "db://logs/7")  # matches the more literal template
     assert uris.find("db://users/7") == ("a", "db://users/7")
     assert uris.find("other://x") is None
     assert uris.exposed("c", "log://today") == "log://today"
@@ -197,7 +197,7 @@ def test_each_exposed_uri_is_one_servers_and_leads_back(keys: list[Key]) -> None
         ("file:///{path}", "file:///a", True),
         ("file:///{path}", "file:///a/b", False),
         ("file:///{+path}", "file:///a/b", True),
-        ("file:///{path}", "file:///", True),  # an undefined variable leaves nothing
+        ("file:///{path}", "file:///", True),  # an undefined variable expands to nothing
         ("u://{a}/{b}", "u://1/2", True),
         ("u://{a}/{b}", "u://1", False),
         ("u://{a}-{b}", "u://1-2-3", True),

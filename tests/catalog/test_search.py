@@ -1,4 +1,4 @@
-"""What a search finds, and in which order: the search cases of the issue, and what must hold for any catalog."""
+"""What a search finds and in which order: single cases, and properties of any catalog."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_search_42_tools_with_all_words_come_first_and_the_others_say_what_they_
 @pytest.mark.requirement("search-cases")
 def test_search_48_a_server_narrows_the_search() -> None:
     assert set(found(catalogue(), "file", server="fs")) == {"fs_read_file", "fs_write_file"}
-    assert found(catalogue(), "anything", server="nope") == []  # search-49: who asks knows which servers there are
+    assert found(catalogue(), "anything", server="nope") == []  # no error, since clients know the servers
 
 
 @pytest.mark.requirement("search-cases")
@@ -346,7 +346,7 @@ def test_a_literal_counts_as_what_it_is(words: str, first: str) -> None:
     )))  # fmt: skip
     hits = index.search(words)
     assert hits[0].exposed_name == first
-    assert not any(hit.missed for hit in hits)  # nobody typed the word
+    assert not any(hit.missed for hit in hits)  # the kind's word counts, although nobody typed it
 
 
 SITES = [
@@ -509,7 +509,7 @@ def test_every_field_is_searched() -> None:
 
 
 def test_sqlite_is_imported_with_the_first_tool() -> None:
-    """It costs start-up time, and many sessions never search."""
+    """The import takes start-up time, and many sessions never search."""
     code = """
 import sys
 from trayapp.catalog.search.index import Entry, SearchIndex
@@ -529,7 +529,7 @@ def test_the_shelf_s_questions_are_answered() -> None:
     for server, entries in shelf.entries().items():
         index.update(server, entries)
     met = [{hit.name for hit in index.search(words, limit=5)} & {*tools} for words, tools in shelf.QUESTIONS]
-    assert sum(map(bool, met)) / len(met) >= 0.85  # some of these questions have no word of the answer in them
+    assert sum(map(bool, met)) / len(met) >= 0.85  # some questions share no word with their answers
 
 
 odd_tools = st.fixed_dictionaries(
@@ -570,7 +570,7 @@ def test_a_tool_named_after_a_common_word_is_found_beside_a_rare_one() -> None:
 
 
 def test_the_tools_of_a_large_server_are_found_by_its_name_beside_a_rare_word() -> None:
-    """Its name and `create`, `group` are everywhere in its tools; `make` and `please` are in few others."""
+    """Its name, `create` and `group` occur in many tools, and `make` and `please` in few."""
     large = [entry("okta", f"{verb}_{what}{at}") for verb in ("create", "list") for what in "ab" for at in range(40)]
     groups = [entry("other", f"create_group_of_{at}") for at in range(80)]
     rare = [entry("other", f"make_{what}") for what in ("cake", "bread", "toys")]

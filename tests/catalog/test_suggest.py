@@ -1,4 +1,4 @@
-"""The nearest names to a name that nobody has."""
+"""Suggestions of similar names for an unknown name."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_one_wrong_character_is_forgiven(name: str, place: int, wrong: str) -> N
 
 
 def plain_edits(left: str, right: str) -> int:
-    """Return the edit distance (with transpositions), computed with the full textbook table."""
+    """Return the edit distance, counting a transposition as one edit: the textbook algorithm with its full table."""
     rows = [[j if not i else i if not j else 0 for j in range(len(right) + 1)] for i in range(len(left) + 1)]
     for i, a in enumerate(left, 1):
         for j, b in enumerate(right, 1):

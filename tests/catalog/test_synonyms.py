@@ -1,4 +1,4 @@
-"""The table of synonyms: plain general English, each group of some use; and where a word is taken as a verb."""
+"""The synonyms: general English words, each group with a purpose. Also when a word counts as a verb."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The estimate of tokens, against counts of the real o200k encoding that were taken down here."""
+"""The token estimate, compared with recorded counts of the real o200k encoding."""
 
 from __future__ import annotations
 

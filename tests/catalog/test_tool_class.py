@@ -1,4 +1,4 @@
-"""Classes of tools: annotations, names, and real tools that two judges labelled."""
+"""Tool classes from annotations and names, compared with real tools that two judges labeled."""
 
 from __future__ import annotations
 
@@ -132,12 +132,17 @@ def test_a_tool_whose_argument_can_choose_to_destroy_is_destructive(name: str, p
 
 @pytest.mark.requirement("ask-classes")
 def test_of_labelled_tools_all_destructive_ones_ask_and_no_reader_does() -> None:
-    """The columns are two judges' who read name, description and schema alone, neither our code nor the other's words.
+    """The labels are those of two judges who read only names, descriptions and schemas. Neither saw our code or the
+    other's labels.
 
-    Their rubric: read = only looks, computes, returns. write = something outlives the call, but what was there is kept
-    or easy to restore. destructive = deletes, discards or overwrites what cannot be had back, ends things, or runs
-    anything. 65 tools are of LiveMCPBench, 35 of the servers of these tests. Where the judges disagree nothing is
-    promised.
+    Their rubric:
+
+    - read: only looks, computes or returns.
+    - write: changes something that lasts, but what was there is kept or easy to restore.
+    - destructive: deletes, discards or overwrites what cannot be recovered, ends things, or runs anything.
+
+    65 tools are from LiveMCPBench, and 35 from the servers of these tests. Nothing is promised where the judges
+    disagree.
     """
     assert len({(tool["server"], tool["name"]) for tool in LABELLED}) == 100
     agreed = {tool["name"]: tool for tool in LABELLED if tool["judge_a"] == tool["judge_b"]}
@@ -148,7 +153,7 @@ def test_of_labelled_tools_all_destructive_ones_ask_and_no_reader_does() -> None
     readers = {name for name, tool in agreed.items() if tool["judge_a"] == "read"}
     assert destructive <= asking
     assert asking & readers == set()
-    assert asking - destructive == {"git_reset"}  # it unstages, but others of that name discard
+    assert asking - destructive == {"git_reset"}  # it only unstages, but other tools of that name discard changes
 
 
 @pytest.mark.requirement("ask-auto")

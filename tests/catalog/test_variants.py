@@ -1,4 +1,4 @@
-"""What a server lists for each kind of client, and what all of them list together."""
+"""What a server lists for each kind of client, and the union of these lists."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ NEWER = ClientKind(newer=True, able=ABLE.able)
 
 
 def offer(*tools: str) -> Offer:
-    """Return an offer of tools of these names."""
     return Offer(tuple({"name": name} for name in tools))
 
 
 def tools(found: Offer) -> list[str]:
-    """Return the names of its tools, in order."""
+    """Return the names of the offer's tools, in order."""
     return [item["name"] for item in found.tools]
 
 
@@ -88,7 +87,7 @@ def test_a_file_that_says_something_else_says_nothing(raw: object) -> None:
 def read(
     known: Offer | None, variants: tuple[Variant, ...], kind: ClientKind, probed: bool = False, **tools: str
 ) -> tuple[Offer, Any]:
-    """Return what is known after a reading for that kind: tools by name with their descriptions; and the variants."""
+    """Return the offer and variants after reading a server as that kind of client. `tools`: descriptions by name."""
     found = Offer(tuple({"name": name, "description": text} for name, text in tools.items()))
     after = with_variant(variants, kind, names_of(found))
     found = with_eras(found, known, variants, after, newer=kind.newer)

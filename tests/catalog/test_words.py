@@ -1,4 +1,4 @@
-"""Texts as words, and words as stems."""
+"""Splitting texts into words, and reducing words to stems."""
 
 from __future__ import annotations
 

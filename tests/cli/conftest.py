@@ -14,7 +14,7 @@ from tests.cli.running import Launch, launch, run_cli
 
 @pytest.fixture
 def start_cli(home: Path) -> Iterator[Launch]:
-    """Start `multi-mcp ARGV...` in `home`; whatever the test does, nothing that it started runs on."""
+    """Yield a function that starts `multi-mcp ARGV...` in `home`. After the test, end everything that it started."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*argv: str) -> subprocess.Popen[str]:
@@ -31,7 +31,7 @@ def start_cli(home: Path) -> Iterator[Launch]:
 
 @pytest.fixture
 def started(home: Path) -> Iterator[Path]:
-    """Yield a home with a gateway in the background."""
+    """Yield a home whose gateway runs in the background."""
     done = run_cli(home, "start", "--detach")
     assert done.returncode == 0, done.stderr
     yield home
@@ -40,7 +40,7 @@ def started(home: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def person(home: Path, tmp_path: Path) -> Iterator[Person]:
-    """Somebody with a home folder and nothing in it yet; a gateway that they started ends."""
+    """Yield a person with an empty home. After the test, stop a gateway that the person has started."""
     somebody = Person(home, tmp_path)
     yield somebody
     if (home / "run" / "endpoint.json").exists():

@@ -1,7 +1,7 @@
-"""A parent that has loaded a program and forks for each run of it: the imports are most of what a run costs.
+"""A process that has imported a program and forks for each run of it. Imports take most of a run's time.
 
-`python forks.py NAME MODULE` listens on the abstract socket NAME; tests/cli/start.py hands it a run of MODULE's `main`.
-It ends with its stdin.
+`python forks.py NAME MODULE` listens on the abstract socket NAME. For each connection from tests/cli/start.py, it runs
+`main` of MODULE in a child. It ends when its stdin closes.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ STREAMS = (("stdin", "r", "strict"), ("stdout", "w", "strict"), ("stderr", "w", 
 
 
 def main() -> None:
-    """Fork a child for everyone who asks, until stdin ends."""
+    """Fork a child for each connection until stdin closes."""
     program = importlib.import_module(sys.argv[2])
-    importlib.import_module("anyio._backends._asyncio")  # else the first event loop of each run would load it
+    importlib.import_module("anyio._backends._asyncio")  # or the first event loop of each run would import it
     if program.__package__ == "trayapp":
         import trayapp.cli
 
         for module in pkgutil.iter_modules(trayapp.cli.__path__):
             importlib.import_module(f"trayapp.cli.{module.name}")
-    gc.freeze()  # what all children share stays shared
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a child
+    gc.freeze()  # keeps the garbage collector from copying memory that all children share
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # lets the kernel reap the children
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("\0" + sys.argv[1])
         listener.listen()
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def _run(asking: socket.socket, program: Any) -> None:
-    """Run the program with the streams, arguments, environment and folder of whoever asks. They hear the exit code."""
+    """Run the program with the caller's streams, arguments, environment and folder. Send the exit code back."""
     data, ends, _, _ = socket.recv_fds(asking, 1 << 16, 3)
     while len(data) < 4 + int.from_bytes(data[:4], "big"):
         data += asking.recv(1 << 16)
@@ -70,11 +70,11 @@ def _run(asking: socket.socket, program: Any) -> None:
             thread.join()
     sys.stdout.flush()
     asking.sendall(bytes([code]))
-    os._exit(code)  # without taking all modules apart; the end of `asking` is the end of this process
+    os._exit(code)  # skips the interpreter's cleanup; the caller waits for `asking` to close
 
 
 def _stream(number: int, mode: str, errors: str) -> IO[str]:
-    """Return a standard stream as Python opens it."""
+    """Return a standard stream with the buffering and encoding that Python would choose."""
     buffering = 1 if mode == "w" and (os.isatty(number) or errors != "strict") else -1
     return open(number, mode, buffering, os.environ.get("PYTHONIOENCODING", "utf-8"), errors, closefd=False)
 

@@ -1,4 +1,4 @@
-"""A person with AI tools and a home folder of their own, at a command line."""
+"""A person with AI tools and a home folder, at a command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STARTING = ("setup", "add")  # verbs that would start a gateway
 
 
 class Person:
-    """`home` holds multi-mcp's own files, `mine` everything else; commands run in `folder`."""
+    """A person. `home` has multi-mcp's files, and `mine` everything else. Commands run in `folder`."""
 
     def __init__(self, home: Path, mine: Path) -> None:
         self.home = home
@@ -27,7 +27,7 @@ class Person:
         self.env = kept | {"HOME": str(mine), "USERPROFILE": str(mine), "APPDATA": str(mine / "AppData" / "Roaming")}
 
     def says(self, *argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """Run `multi-mcp ARGV...` to its end. Options that need a gateway are added only if one runs."""
+        """Run `multi-mcp ARGV...` to its end. The STARTING verbs do not start a gateway here."""
         argv = (argv[0], "--no-start", *argv[1:]) if argv[0] in STARTING else argv
         return subprocess.run(
             [*quick_program(), *argv],
@@ -41,8 +41,8 @@ class Person:
         )
 
     def answers(self, *argv: str, typed: str, env: dict[str, str] | None = None) -> str:
-        """Return what `multi-mcp ARGV...` shows on a terminal where that is typed."""
-        import pty  # on no Windows
+        """Run `multi-mcp ARGV...` on a terminal, type the text, and return what is shown."""
+        import pty  # missing on Windows
 
         argv = (argv[0], "--no-start", *argv[1:]) if argv[0] in STARTING else argv
 
@@ -59,20 +59,20 @@ class Person:
             )
             os.close(theirs)
             shown = b""
-            with contextlib.suppress(OSError):  # the other end is closed
+            with contextlib.suppress(OSError):  # raised when the other end closes
                 while piece := terminal.read(4096):
                     shown += piece
             process.wait(RUN_TIMEOUT_S)
         return shown.decode()
 
     def gets(self, *argv: str) -> Any:
-        """Return what `multi-mcp VERB --json ...` prints."""
+        """Run `multi-mcp VERB --json ...` and return the parsed output."""
         done = self.says(argv[0], "--json", *argv[1:])
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout)
 
     def file(self, name: str, text: str | None = None) -> Path:
-        """Return a file of theirs, saved if there is a text."""
+        """Return the path of one of the person's files. Write the text to it, if any."""
         path = self.mine / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if text is not None:
@@ -81,5 +81,5 @@ class Person:
 
     @property
     def servers(self) -> Path:
-        """servers.yaml."""
+        """The path of servers.yaml."""
         return self.home / "servers.yaml"

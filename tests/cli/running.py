@@ -1,6 +1,6 @@
-"""Runs the real program as a person does, and a small real control server in the gateway's place.
+"""Runs of the real program, and a fake gateway.
 
-Never here: tests. `FakeGateway` speaks wire/control on the real socket; what it answers is up to the test.
+Never here: tests. `FakeGateway` serves wire/control on the real socket with the test's answers.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from trayapp.wire.rundir import run_dir
 RUN_TIMEOUT_S = 50.0
 PROGRAM = own_command()
 FORKS, START = (str(Path(__file__).with_name(name)) for name in ("forks.py", "start.py"))
-SCRIPT = {"MULTI_MCP_UNATTENDED": "1"}  # these tests are one: they approve and trust without a terminal
+SCRIPT = {"MULTI_MCP_UNATTENDED": "1"}  # lets the tests approve and trust without a terminal
 
 Launch = Callable[..., "subprocess.Popen[str]"]
-Answer = Any  # a JSON value, an error to answer with, or a function of the params that gives one of these
+Answer = Any  # a JSON value, an error to send, or a function that returns either for the params
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """Return this process's environment with that home, and nothing that would open windows or color texts."""
+    """Return this process's environment with that home, and without variables that open windows or color texts."""
     dropped = ("DISPLAY", "WAYLAND_DISPLAY", "EDITOR", "VISUAL", "FORCE_COLOR", "NO_COLOR", "PYTHONWARNINGS")
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
-    # The login shell is asked for its PATH: not the one of whoever runs the tests, whose rc files do as they please.
-    no_session = {"DBUS_SESSION_BUS_ADDRESS": "", "XDG_RUNTIME_DIR": ""}  # else the real one is found
+    # The gateway gets PATH from the login shell. The developer's own shell would run rc files that could do anything.
+    no_session = {"DBUS_SESSION_BUS_ADDRESS": "", "XDG_RUNTIME_DIR": ""}  # or the real session would be found
     return (
         kept
         | no_session
@@ -55,19 +55,20 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 @cache
 def quick_program(module: str = "trayapp.__main__") -> list[str]:
-    """Return the command of a program that begins and ends as that module does, in a fork of one that has its imports.
+    """Return a command that runs the module in a fork of a process that has already imported it.
 
-    They take most of a run's time. Elsewhere than on Linux it is the program itself. Not for tests of what is imported,
-    of the interpreter's own variables, or of signals: whoever is started here only waits for the fork.
+    Imports take most of a run's time. On systems other than Linux, the command runs the module itself. It is unsuitable
+    for tests of imports, of the interpreter's variables, or of signals: the process that it starts only waits for the
+    fork.
     """
     if sys.platform != "linux":
         return PROGRAM if module == "trayapp.__main__" else [sys.executable, "-m", module]
     name = f"multi-mcp-tests-{os.getpid()}-{module}"
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("MULTI_MCP_")}  # no home's process
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("MULTI_MCP_")}  # of no home
     env = kept | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command, pipe = [sys.executable, FORKS, name, module], subprocess.PIPE
     parent = subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe)
-    atexit.register(parent.communicate)  # the end of its stdin is its own
+    atexit.register(parent.communicate)  # closes its stdin, which ends it
     assert parent.stdout is not None
     assert parent.stdout.readline()
     return [sys.executable, "-I", "-S", START, name]
@@ -76,7 +77,7 @@ def quick_program(module: str = "trayapp.__main__") -> list[str]:
 def run_cli(
     home: Path, *argv: str, stdin: str = "", env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run `multi-mcp ARGV...` to its end, in an unrelated working folder."""
+    """Run `multi-mcp ARGV...` to its end, in the home folder."""
     return subprocess.run(
         [*quick_program(), *argv],
         cwd=home,
@@ -90,14 +91,14 @@ def run_cli(
 
 
 def launch(home: Path, *argv: str) -> subprocess.Popen[str]:
-    """Start `multi-mcp ARGV...`, with pipes in unbuffered text mode."""
+    """Start `multi-mcp ARGV...` with text pipes for its output."""
     return launch_with(home, environment(home), *argv)
 
 
 def launch_with(
     home: Path, env: Mapping[str, str], *argv: str, program: Sequence[str] = PROGRAM
 ) -> subprocess.Popen[str]:
-    """Return the same in that environment."""
+    """Start `program ARGV...` with text pipes for its output, in that environment."""
     pipe = subprocess.PIPE
     return subprocess.Popen(
         [*program, *argv],
@@ -111,9 +112,11 @@ def launch_with(
 
 
 class FakeGateway:
-    """A control server in a thread. `answers` by method; `requests` is what was asked, in order.
+    """A control server in a thread, in the gateway's place.
 
-    `notes` go ahead of each answer.
+    - `answers`: the answer to each method.
+    - `requests`: the received requests, in order.
+    - `notes`: texts that it sends before each answer.
     """
 
     def __init__(

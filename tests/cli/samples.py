@@ -1,4 +1,4 @@
-"""Snapshots and list rows that tests show: made from the model's own values."""
+"""Snapshots and list rows for tests, made with the model's classes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def snapshot(*servers: ServerStatus, problems: tuple[Problem, ...] = (), revisio
 
 
 def full_snapshot() -> Snapshot:
-    """Return servers in many states, and a problem."""
+    """Return a snapshot with a problem and with servers in many states."""
     return snapshot(
         server("github", State.CONNECTED, ToolCounts(26, 24), pid=4712, calls=5, protocol="2025-11-25"),
         server("files", State.IDLE),
@@ -39,11 +39,11 @@ def full_snapshot() -> Snapshot:
 
 
 def as_sent(made: Snapshot) -> Any:
-    """Return a snapshot after its way through JSON, which knows no tuples."""
+    """Return the snapshot as JSON values, in which tuples become lists."""
     return json.loads(json.dumps(made.to_json()))
 
 
 def row(name: str, **more: Any) -> dict[str, Any]:
-    """Return one row of `list --json`, of the server github."""
+    """Return a row of `list --json` for a tool of the server github."""
     plain = {"server": "github", "name": name, "exposed_name": f"github_{name}", "enabled": True, "stale": False}
     return {**plain, "withheld": None, "description": f"Does {name}.\nAnd more.", **more}

@@ -1,6 +1,6 @@
-"""A run of the command line in a child of forks.py: it gets this process's streams, arguments, environment and folder.
+"""The client of forks.py: it runs the command line in a child of that process.
 
-`python -I -S start.py NAME [ARG ...]`.
+`python -I -S start.py NAME [ARG ...]`. The child gets this process's streams, arguments, environment and folder.
 """
 
 import _socket
@@ -10,19 +10,19 @@ import sys
 
 
 def main() -> int:
-    """Hand everything over, and last as long as the run. Return its exit code."""
+    """Send the run to forks.py and wait for its end. Return its exit code."""
     parent = _socket.socket(_socket.AF_UNIX)
     parent.connect("\0" + sys.argv[1])
     asked = marshal.dumps((sys.argv[2:], dict(os.environ), os.getcwd()))  # noqa: PTH109 (pathlib costs more than this)
     asked = len(asked).to_bytes(4, "big") + asked
     streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
     sent = parent.sendmsg([asked], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
-    if asked[sent:]:  # to send nothing would fail if the run has already ended
+    if asked[sent:]:  # sending nothing would fail if the run has already ended
         parent.sendall(asked[sent:])
-    for number in (0, 1):  # else who reads the run's output would wait for this process, too
+    for number in (0, 1):  # or readers of the run's output would also wait for this process
         os.close(number)
     code = parent.recv(1)
-    parent.recv(1)  # the end of the run's process
+    parent.recv(1)  # returns when the run's process has ended
     return code[0] if code else 1
 
 

@@ -1,4 +1,4 @@
-"""`multi-mcp add` and `remove`: which file, what is written, what is refused."""
+"""`multi-mcp add` and `remove`: which file they change, what they write, and what they refuse."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_it_is_tried_and_says_how_many_tools_it_has_or_why_none(person: Person) 
     tools = person.gets("add", "more", "--scope", "project", "--", *odd.argv)["tools"]
     assert tools >= 1
     person.says("stop")
-    other = person.mine / "other"  # without a gateway it starts one
+    other = person.mine / "other"  # without a running gateway, `add` starts one
     other.mkdir()
     done = run_cli(other, "add", "good", "--", *odd.argv)
     assert re.search(r"^good: [1-9]\d* tools$", done.stdout, re.MULTILINE), done.stdout + done.stderr
@@ -163,7 +163,7 @@ def test_secrets_in_what_is_added_are_offered_to_what_can_keep_them(person: Pers
 
 
 def keeps(*names: str, error: Any = None) -> dict[str, Any]:
-    """Return a gateway's answers that keeps these secrets alone."""
+    """Return the answers of a gateway whose keyring accepts only these secrets."""
 
     def kept(params: dict[str, Any]) -> Any:
         return error if error and params["name"] not in names else {"kept": params["name"] in names}
@@ -225,7 +225,7 @@ def test_a_program_of_this_folder_is_found_from_everywhere(person: Person) -> No
     assert person.gets("add", "b", "--scope", "global", "--", "bin/none", "x")["entry"]["command"] == "bin/none"
     assert (
         person.gets("add", "c", "--scope", "project", "--", "bin/tool", "x")["entry"]["command"] == "bin/tool"
-    )  # runs in that folder
+    )  # a project's servers run in its folder
 
 
 def test_the_file_that_counts_for_the_folder_is_the_one_that_is_changed(person: Person) -> None:

@@ -1,4 +1,4 @@
-"""The front door and the table of verbs."""
+"""The program's entry point and the table of verbs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ print(*sorted(sys.modules), file=sys.stderr)
 
 
 def modules_after(home: Path, *argv: str) -> set[str]:
-    """Return all modules that one run of the program has imported."""
+    """Run the program and return the names of all modules that it imported."""
     code = LOADED.format(argv=list(argv))
     command = [sys.executable, "-c", code]
     done = subprocess.run(
@@ -52,7 +52,7 @@ def test_nothing_heavy_is_on_the_way_to_the_shim(home: Path) -> None:
         "trayapp.wire",
         "trayapp.wire.rundir",
     }
-    assert ours == expected | {"trayapp.shim.main"}  # which is loaded because one was given
+    assert ours == expected | {"trayapp.shim.main"}  # imported because an option was given
     assert not loaded & {"click", "json", "asyncio", "logging", "subprocess", "threading"}
 
 

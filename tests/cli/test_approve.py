@@ -1,4 +1,4 @@
-"""`approve`, `inspect` and `trust`: what is shown, what is asked of the gateway, whatever servers say."""
+"""`approve`, `inspect` and `trust`: what they show, including hostile text, and what they request from the gateway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`asks`, `allow` and `deny`, and `call` that asks on its own terminal."""
+"""`asks`, `allow` and `deny`, and `call` with its question on the terminal."""
 
 from __future__ import annotations
 

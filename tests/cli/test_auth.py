@@ -1,4 +1,4 @@
-"""`multi-mcp auth`: what a person sees, with a gateway that answers as the test says. Real processes."""
+"""`multi-mcp auth` as a person sees it: real processes and a fake gateway."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DONE: dict[str, Any] = {"auth": SIGNED_IN, "state": "connected", "error": None}
 
 
 def browser(home: Path) -> dict[str, str]:
-    """Return an environment with a program that opens web addresses: it writes them down."""
+    """Return an environment in which `xdg-open` writes its URL to a file."""
     program = home / "bin" / "xdg-open"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nprintf %s "$1" > {home}/opened\n', encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`multi-mcp add FILE.mcpb`: shown, asked, unpacked, locked, started, removed."""
+"""`multi-mcp add FILE.mcpb`: a bundle is shown, confirmed, unpacked, locked, started and removed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_bundle_is_shown_and_nothing_is_unpacked_without_a_yes(person: Person,
     assert "  1 tool that can delete or overwrite data, or run commands: delete_it" in lines
     assert "  needs the secret token: A token" in lines
     assert "  needs the value depth (optional): Depth, at least 1, at most 9, by default 3" in lines
-    assert person.says("add", str(path), "--set", "token=x", "--set", "dirs=/x").returncode == 2  # nobody says yes
+    assert person.says("add", str(path), "--set", "token=x", "--set", "dirs=/x").returncode == 2  # nobody confirms
     for wrong in (("depth=10",), ("dirs=relative",)):
         done = person.says("add", str(path), "--yes", "--set", "token=x", "--set", "dirs=/x", *("--set", *wrong))
         assert done.returncode == 2, done.stdout
@@ -123,7 +123,7 @@ def test_a_bundle_runs_with_its_values_and_goes_with_its_server(gateway: Gateway
     listed = json.loads(run_cli(gateway.home, "list", "mine", "--json", env=gateway.env).stdout)
     said = json.loads(listed[0]["description"])
     assert said["argv"] == [str(tmp_path / "a b"), str(tmp_path), "--depth", "9"]
-    assert said["env"]["B_TOKEN"] == "[redacted]"  # it got the very value: others are not redacted
+    assert said["env"]["B_TOKEN"] == "[redacted]"  # redacted because it is the secret itself; other values are not
     (folder,) = unpacked(gateway.home)
     (lock,) = json.loads((gateway.home / "servers.lock").read_text("utf-8"))["servers"]["mine"]["mcpb:demo-bundle"]
     assert (lock["kind"], lock["version"]) == ("mcpb", "1.2.3")

@@ -1,4 +1,4 @@
-"""`multi-mcp call` and `prompt`: words to arguments, results to text."""
+"""`multi-mcp call` and `prompt`: words become arguments, and results become text."""
 
 from __future__ import annotations
 

@@ -24,7 +24,8 @@ pytestmark = [
     pytest.mark.timeout(120),
 ]
 ENTITY = 'entities=[{"name": "a", "entityType": "t", "observations": []}]'
-# A server, a call of it with words of the answer, and what its entry then lacks: the data of two lie elsewhere.
+# The columns: a server, a tool, its arguments, words of the answer, and the `confine` line that the server needs. Two
+# servers keep their data outside their folder.
 # Browsers need the same line as git-mcp-server (tests/e2e/test_confined_browsers).
 NEEDY = [
     ("git-mcp-server", "git_init", ["path=made"], '"success": true', "confine: {sockets: true}"),
@@ -35,7 +36,7 @@ NEEDY = [
 
 @pytest.fixture
 def needy(person: Person) -> Iterator[Person]:
-    """Yield one whose server reads a file of the user's, tries a key, and writes into its folder before it serves."""
+    """Yield a person whose server reads a file, tries to read a key, and writes into its folder before it serves."""
     (person.mine / "notes").mkdir()
     (person.mine / "notes" / "n.txt").write_text("n")
     (person.mine / ".ssh").mkdir()
@@ -57,7 +58,7 @@ def needy(person: Person) -> Iterator[Person]:
 
 
 def written(needy: Person) -> object:
-    """Return the `confine` of its entry."""
+    """Return `confine` from the server's entry."""
     return yaml.safe_load(needy.servers.read_text())["servers"]["needy"].get("confine")
 
 
@@ -75,7 +76,7 @@ def test_it_runs_the_server_says_what_it_touched_and_proposes_exactly_what_it_ne
 
 
 def test_what_a_call_was_refused_is_in_the_proposal(person: Person) -> None:
-    """As a browser's: it starts with the first call of a tool, and wants a Unix socket."""
+    """The server needs a Unix socket, but only when its tool is called, as servers with a browser do."""
     program = person.folder / "late.py"
     program.write_text(
         "import json, socket, sys\n"
@@ -121,7 +122,7 @@ def test_a_real_server_is_proposed_exactly_the_line_that_it_needs(
     }  # fmt: skip
     person.servers.write_text(json.dumps({"servers": {name: entry}}))
     try:
-        if name != "sqlite":  # the others can list their tools without more
+        if name != "sqlite":  # the other servers can list their tools without more permissions
             assert "The server's entry: confine: true\n" in person.says("confine", name, "--try").stdout
         refused = person.says("call", f"{name}/{tool}", *arguments)
         assert says not in refused.stdout

@@ -1,4 +1,4 @@
-"""`multi-mcp connect` and `disconnect`, and what doctor says of it."""
+"""`multi-mcp connect` and `disconnect`, and what `doctor` reports about AI tools."""
 
 from __future__ import annotations
 

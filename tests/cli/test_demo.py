@@ -1,4 +1,4 @@
-"""`multi-mcp demo`, whole."""
+"""`multi-mcp demo`: complete runs, failures, and processes that are left."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_process_gets_a_moment_to_end_and_is_named_and_killed_after_it(seconds
 
         class Report(DemoReport):
             def step(self, name: str, *about: Any, **more: Any) -> None:
-                if name == "stop":  # as the guardian does: it detaches itself and outlives the gateway
+                if name == "stop":  # like the guardian, which outlives the gateway
                     late.append(subprocess.Popen(["sleep", seconds], env={**os.environ, HOME_VARIABLE: str(home)}))
 
         demo = Demo(home, Report(as_json=True))

@@ -26,7 +26,7 @@ PROBLEM = CheckResult("c.d", "problem", "worse", "do that")
 
 
 def findings(home: Path, code: str) -> list[dict[str, Any]]:
-    """Return what `doctor --json` says of one code."""
+    """Return the findings of `doctor --json` with that code."""
     return [finding for finding in json.loads(run_cli(home, "doctor", "--json").stdout) if finding["code"] == code]
 
 

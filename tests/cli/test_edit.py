@@ -215,7 +215,7 @@ def test_where_nothing_can_open_it_the_error_says_where_it_is(home: Path) -> Non
 
 
 def on_terminal(home: Path, *argv: str, **variables: str) -> tuple[str, int]:
-    """Return what `multi-mcp ARGV...` shows on a terminal of its own, and its exit code."""
+    """Run `multi-mcp ARGV...` on a terminal of its own. Return what it shows and its exit code."""
     import pty
 
     child, terminal = pty.fork()
@@ -226,7 +226,7 @@ def on_terminal(home: Path, *argv: str, **variables: str) -> tuple[str, int]:
     while True:
         try:
             data = os.read(terminal, 4096)
-        except OSError:  # its end, on Linux
+        except OSError:  # how Linux reports that the other end has closed
             break
         if not data:
             break

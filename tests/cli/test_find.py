@@ -1,4 +1,4 @@
-"""`multi-mcp find`, and `add` of what it found, against a registry that speaks the official one's OpenAPI."""
+"""`multi-mcp find`, and `add` of a server that it found, with a registry that follows the official OpenAPI document."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_server_of_the_registry_is_added_with_its_arguments_variables_and_head
             "wiki: com.acme/wiki-mcp 1.2.3, from the registry (npm package): What com.acme/wiki-mcp does",
             "  npx -y --silent @acme/wiki-mcp@1.2.3 '<folder>' --mode '<mode>' --level 3",
         ]
-        assert "https://{tenant}.acme.example/mcp" in done.stderr  # the other way
+        assert "https://{tenant}.acme.example/mcp" in done.stderr  # the other way to use the server
         assert "needs folder, mode, user, pass" in done.stderr
         assert (
             "mode must be one of: fast, safe"
@@ -172,7 +172,7 @@ def test_a_deprecated_one_says_so_before_the_question(person: Person) -> None:
 
 
 class Files:
-    """One file on loopback."""
+    """A web server with one bundle, whose content may change."""
 
     def __init__(self, data: bytes) -> None:
         self.url = ""
@@ -205,7 +205,7 @@ def test_a_bundle_of_the_registry_is_fetched_and_compared_with_its_hash(person: 
                 refused = person.says("add", f"com.acme/{name}", "--yes")
                 assert (refused.returncode != 0, why in refused.stderr) == (True, True), refused.stderr
             files.data = data + b"more"
-            assert person.says("add", "com.acme/wiki-bundle", "--yes").returncode == 0  # what was shown is here still
+            assert person.says("add", "com.acme/wiki-bundle", "--yes").returncode == 0  # from the cache
             assert "  wiki-bundle:" in person.servers.read_text("utf-8")
             rows[0]["server"]["packages"][0]["fileSha256"] = "1" * 64
             refused = person.says("add", "com.acme/wiki-bundle", "--yes", "--as", "other")

@@ -1,4 +1,4 @@
-"""What a first start says to a person whose AI tools have servers: on a terminal, once, and nothing elsewhere."""
+"""Hints and questions on a terminal for a person whose AI tools have servers."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ SERVERS = """\
 
 
 def on_terminal(person: Person, *words: str, typed: Sequence[str] = (), stopped_at: str = "") -> str:
-    """Return what `multi-mcp WORDS...` shows on a terminal where these lines are typed. It is stopped once it shows
-    that.
+    """Run `multi-mcp WORDS...` on a terminal, type the lines, and return what is shown.
+
+    `stopped_at`: a text on whose appearance the gateway is stopped.
     """
     terminal, other = pty.openpty()
-    env = person.env | {"TERM": "xterm" if stopped_at else "dumb"}  # a dumb one shows no live screen
+    env = person.env | {"TERM": "xterm" if stopped_at else "dumb"}  # a dumb terminal shows no live screen
     process = subprocess.Popen([*PROGRAM, *words], cwd=person.folder, env=env, stdin=other, stdout=other, stderr=other)
     os.close(other)
     for line in typed:
@@ -44,7 +45,7 @@ def on_terminal(person: Person, *words: str, typed: Sequence[str] = (), stopped_
             if stopped_at and stopped_at in shown.decode(errors="replace"):
                 stopped_at = ""
                 person.says("stop")
-    except OSError:  # Linux says so of a terminal whose other end is gone
+    except OSError:  # raised on Linux when the other end of the terminal closes
         pass
     os.close(terminal)
     process.wait(RUN_TIMEOUT_S)
@@ -76,7 +77,7 @@ def test_the_first_screen_names_the_next_step_until_an_ai_tool_is_connected(pers
 
 
 def first_screen(person: Person) -> str:
-    """Return what `multi-mcp` shows on a terminal without a desktop, stopped once its screen is there."""
+    """Run `multi-mcp` on a terminal without a desktop until its screen appears. Return what is shown."""
     return on_terminal(person, stopped_at="SERVER")
 
 
@@ -86,7 +87,7 @@ def test_on_a_terminal_every_step_is_asked(person: Person, cursor: Path) -> None
     assert "Import 2 servers? (all, none, or numbers such as 1,3-5): " in shown
     assert not person.servers.exists()
     shown = on_terminal(person, "import", typed=["y", "y"])
-    assert "1 secret (b.TOKEN) in clear text: no keyring here can keep them" in shown  # and is not asked about
+    assert "1 secret (b.TOKEN) in clear text: no keyring here can keep them" in shown  # so it does not ask
     assert "Remove them from the AI tools' files (--move), so that each server runs only once? [y/N]: " in shown
     assert "ghp_" not in shown
     assert "command: x" in person.servers.read_text()

@@ -1,4 +1,4 @@
-"""`multi-mcp history`: what is asked, and what is printed."""
+"""`multi-mcp history`: its requests and its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers, tools and errors named to be obeyed by a terminal, a path or a format: through every verb, as text."""
+"""Names and errors that attack a terminal, a path or a format string: every verb treats them as plain text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile texts given to `add`: nothing starts, and what is shown is all that would run, or the text is refused."""
+"""Hostile texts given to `add`: nothing starts, and either all that would run is shown or the text is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`multi-mcp import`: shown first, taken over after a yes, moved with a backup."""
+"""`multi-mcp import`: servers are shown first, imported after a yes, and moved with a backup."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_tools_commands_for_secrets_are_shown_and_not_run_and_its_permissions_
     assert person.says("import", "--yes").returncode == 0
     server = parse(person.servers.read_text(), "f").servers["s"]
     assert server.headers == {"Authorization": f"Bearer ${{cmd:touch {ran}}}"}
-    assert (server.client_id, server.client_secret) == ("i", TOKEN)  # this person has no keyring
+    assert (server.client_id, server.client_secret) == ("i", TOKEN)  # there is no keyring
     assert not ran.exists()
 
 
@@ -171,7 +171,7 @@ def test_a_broken_servers_yaml_is_left_alone(person: Person, cursor: Path) -> No
 def test_secrets_go_into_the_keyring_before_the_servers_are_taken_over(person: Person, cursor: Path) -> None:
     person.servers.write_text("settings: {token_store: file}\n", encoding="utf-8")
     person.env["MULTI_MCP_PASSPHRASE"] = "of the tests"
-    alike = {"gh": {"command": "gh", "env": {"TOKEN": TOKEN[::-1]}}}  # of this folder: under a name of its own
+    alike = {"gh": {"command": "gh", "env": {"TOKEN": TOKEN[::-1]}}}  # its secret needs another name
     person.file(".claude.json", json.dumps({"projects": {str(person.folder): {"mcpServers": alike}}}))
     done = person.says("import", "--keyring", "--yes")
     assert done.returncode == 0, done.stderr

@@ -19,7 +19,7 @@ SERVERS = "servers:\n  github: {command: x}\n  my server: {command: x}\n  wrong:
 
 @pytest.fixture
 def logs(home: Path) -> Path:
-    """Return the log folder of a home with three servers."""
+    """Write a servers.yaml with three servers. Return the log folder."""
     (home / "servers.yaml").write_text(SERVERS, encoding="utf-8")
     (home / "logs" / "servers").mkdir(parents=True)
     return home / "logs"
@@ -150,7 +150,7 @@ def test_following_ends_without_a_word_when_the_reader_goes_away(home: Path, log
     process.wait(20)
 
 
-# -- one log, look by look --------------------------------------------------------------------------------------------
+# -- reading one log file ----------------------------------------------------------------------------------------
 
 
 def test_a_line_is_shown_once_it_is_whole(tmp_path: Path) -> None:

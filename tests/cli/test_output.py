@@ -1,4 +1,4 @@
-"""Tables in plain text, and untrusted text on its way to a terminal."""
+"""Plain text tables, and untrusted text that is shown on a terminal."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_where_there_is_no_room_beside_the_first_column_the_last_one_stands_belo
 
 
 class Terminal(io.StringIO):
-    """A stream that a person looks at."""
+    """A stream that reports that it is a terminal."""
 
     def isatty(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""`multi-mcp secret`: with a gateway that is asked, and without one, over a real keyring. Real processes."""
+"""`multi-mcp secret`: with a fake gateway, and without a gateway but with a real keyring. Real processes."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_person_is_asked_without_echo(home: Path) -> None:
             try:
                 while more := os.read(ours, 1000):
                     shown += more
-            except OSError:  # the other side has ended
+            except OSError:  # raised when the other end closes
                 pass
             assert ran.wait(RUN_TIMEOUT_S) == 0
         os.close(ours)

@@ -1,4 +1,4 @@
-"""`multi-mcp setup`: servers, then AI tools, in one flow; its undo leaves every file as it was."""
+"""`multi-mcp setup`: imports servers, then connects AI tools. Its undo restores every file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOOLS = (
 
 @pytest.fixture
 def files(person: Person) -> dict[Path, bytes]:
-    """Return the files of thirteen AI tools, each with servers of its own."""
+    """Write the files of thirteen AI tools, each with its own servers. Return their contents by path."""
     found: dict[Path, bytes] = {}
     world = world_in(person.mine)
     for name in TOOLS:
@@ -50,7 +50,7 @@ def test_what_is_set_up_is_undone_byte_for_byte(person: Person, files: dict[Path
     states = person.gets("connect")["clients"]
     assert {state["name"] for state in states if state["state"] == "connected"} == set(TOOLS)
     assert "and ask: which MCP servers do you have?" in done.stdout
-    assert "connect --all" not in done.stdout  # the hints of `import` are the next step here
+    assert "connect --all" not in done.stdout  # setup does that next itself
     undone = person.says("setup", "--undo")
     assert undone.returncode == 0, undone.stderr
     assert "--diff" not in undone.stdout  # `setup` has no such option
@@ -124,7 +124,7 @@ def test_a_person_chooses_servers_and_tools(person: Person) -> None:
     cursor = person.file(".cursor/mcp.json", '{"mcpServers": {"a": {"command": "aa"}, "b": {"command": "bb"}}}')
     codex = person.file(".codex/config.toml", "# mine\n")
     shown = person.answers("setup", typed="\n1\n1\n")
-    assert shown.count("Enter all, none, or some of the numbers above") == 1  # Enter alone is no answer
+    assert shown.count("Enter all, none, or some of the numbers above") == 1  # for the first line, which is empty
     assert "Import 2 servers?" in shown
     assert "Connect 2 AI tools?" in shown
     told = "Importing moves servers from the AI tools' files to servers.yaml. To undo it: multi-mcp setup --undo"
@@ -157,7 +157,7 @@ def test_the_servers_are_started_and_each_is_named_with_its_tools_or_with_what_i
     assert "mine: 3 tools" in lines
     assert [line for line in lines if line.startswith("broken: Cannot start broken: no program no-such-program")]
     assert [line for line in lines if line.startswith("off: ") and "stays disabled" not in line] == []
-    assert "mine: 3 tools" in run_cli(person.home, "setup", "--yes", env=person.env).stdout  # a gateway runs already
+    assert "mine: 3 tools" in run_cli(person.home, "setup", "--yes", env=person.env).stdout  # with a running gateway
 
 
 @pytest.mark.parametrize("flags", [("--dry-run",), ("--undo",), ("--yes", "--no-start")], ids=" ".join)
@@ -179,7 +179,7 @@ def test_the_undo_tells_what_it_leaves(person: Person) -> None:
     assert [
         name for name in backups if f"  ~/.cursor/{name} (a backup, as this file has changed since)" not in left
     ] == []
-    assert f"  {person.servers.parent} (multi-mcp's own)" in left  # all of it is in that folder
+    assert f"  {person.servers.parent} (multi-mcp's own)" in left  # which has all of multi-mcp's files
     assert "  the gateway, which still runs; to stop it: multi-mcp stop" in left
     person.says("stop")
     assert "still runs" not in person.says("setup", "--undo").stdout

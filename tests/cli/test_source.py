@@ -1,4 +1,4 @@
-"""`multi-mcp add WHAT`: shown whole, asked, and nothing written or started before a yes."""
+"""`multi-mcp add WHAT`: everything is shown, and nothing is written or started before a yes."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_what_is_left_open_is_asked_for(person: Person) -> None:
     assert not (person.home / "servers.yaml").exists()
     words = ("add", OPEN, "--yes", "--set", f"GH_TOKEN={TOKEN}", "--json")
     done = person.says(*words)
-    assert (done.returncode, "1 secret not kept" in done.stderr) == (1, True)  # nothing here would keep it
+    assert (done.returncode, "1 secret not kept" in done.stderr) == (1, True)  # there is no keyring
     assert not (person.home / "servers.yaml").exists()
     done = person.says(*words, "--clear")
     assert json.loads(done.stdout)["entry"]["env"] == {"GH_TOKEN": TOKEN}
@@ -162,7 +162,7 @@ def test_a_path_of_the_author_is_asked_for_as_a_whole_path(person: Person) -> No
     done = person.says("add", text, "--yes", "--set=/path/to/notes=notes")
     lines = done.stdout.splitlines()
     assert "  needs a path in place of /path/to/notes" in lines
-    assert any(line.startswith("  in the folder ") for line in lines)  # ./data lies there
+    assert any(line.startswith("  in the folder ") for line in lines)  # because ./data is relative
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, "Error: notes is not an absolute path")
     done = person.says("add", text, "--yes", "--set=/path/to/notes=~/notes", "--json")
     assert json.loads(done.stdout)["entry"]["args"][1:] == [str(Path(person.env["HOME"], "notes")), "./data"]
@@ -191,7 +191,7 @@ def test_the_folder_of_a_relative_program_is_the_present_one_if_it_is_there_and_
     (shown,) = json.loads(person.says("add", "--form", "--dry-run", "--json", stdin=json.dumps({"what": text})).stdout)[
         "servers"
     ]
-    assert [want["name"] for want in shown["wants"]] == ["cwd"]  # the panel is nowhere
+    assert [want["name"] for want in shown["wants"]] == ["cwd"]  # the panel has no current folder
 
 
 @pytest.mark.requirement("source-asked")
@@ -320,7 +320,7 @@ def test_secrets_end_in_the_keyring_whatever_their_names_and_shapes(person: Pers
         "add", NAMED, "--yes", *(f"--set={name}={value}" for name, value in PLAIN.items()), "--as=plain"
     )
     assert way == "snippet" or (again.returncode, "already exists" in again.stderr) == (2, True)
-    assert way == "snippet" or set(person.says("secret", "list").stdout.split()) == kept  # none is left over
+    assert way == "snippet" or set(person.says("secret", "list").stdout.split()) == kept  # the refusal kept none
 
 
 @pytest.mark.requirement("source-asked")

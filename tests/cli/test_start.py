@@ -1,4 +1,4 @@
-"""`multi-mcp start`, `stop` and no verb at all, with real gateways."""
+"""`multi-mcp start`, `stop`, and the program without a verb, with real gateways."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_pipe_gets_a_line_for_each_change_and_each_new_trouble() -> None:
     broken = server("a", State.FAILED, error=FAILED, failed_s_ago=3.0)
     still = server("a", State.FAILED, error=FAILED, failed_s_ago=4.0)
     waking = server("a", State.CONNECTING)
-    again = server("a", State.CONNECTING, error=FAILED, failed_s_ago=5.0)  # its next attempt is no news, either
+    again = server("a", State.CONNECTING, error=FAILED, failed_s_ago=5.0)  # another attempt, which gets no line
     states = (new, fine, fine, waking, fine, broken, still, again, broken, fine)
     shown = list(plain_lines(iter(snapshot(one).to_json() for one in states)))
     assert shown == [
@@ -130,7 +130,7 @@ def test_while_a_tray_starts_a_gateway_a_shims_start_ends_and_the_trays_own_goes
     turn.hold()
     start, env = [*own_command(), "start", "--linger"], environment(home)
     try:
-        shims = ["sh", "-c", '"$@"; exit $?', "sh", *start]  # another parent than the one whose turn it is
+        shims = ["sh", "-c", '"$@"; exit $?', "sh", *start]  # not a child of the process that holds the lock
         assert subprocess.run(shims, env=env, timeout=RUN_TIMEOUT_S, check=False).returncode == 7
         own = subprocess.Popen(start, env=env)
         await_ready(run_dir({"MULTI_MCP_HOME": str(home)}), RUN_TIMEOUT_S, own)
@@ -155,7 +155,7 @@ def test_a_verb_that_needs_a_gateway_starts_one_that_goes_on(home: Path) -> None
 def test_a_call_that_starts_a_gateway_waits_for_no_other_server(home: Path) -> None:
     mute = [sys.executable, "-c", "import sys; sys.stdin.read()"]  # never answers its handshake
     servers = {"sample": {"command": [*own_command(), "sample-server"]}, "mute": {"command": mute}}
-    settings = {"http": False, "connect_timeout": 9}  # within the time that listing verbs wait
+    settings = {"http": False, "connect_timeout": 9}  # shorter than listing verbs wait
     (home / "servers.yaml").write_text(json.dumps({"settings": settings, "servers": servers}), encoding="utf-8")
     assert run_cli(home, "call", "sample_add", "a=2", "b=3").stdout == "5\n"
     found = json.loads(run_cli(home, "status", "--json").stdout)["servers"]
@@ -178,5 +178,5 @@ def test_a_gateway_that_dies_at_its_start_is_an_error_with_its_last_words(home: 
     (home / "run").write_text("in the way", encoding="utf-8")
     done = run_cli(home, "start", "--detach")
     assert "The gateway ended while starting" in done.stderr
-    assert "To see why, run: multi-mcp start" in done.stderr  # no log could be written
+    assert "To see why, run: multi-mcp start" in done.stderr  # there is no log to show
     assert done.returncode == 4

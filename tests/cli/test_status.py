@@ -1,4 +1,4 @@
-"""`multi-mcp status` as a person runs it, against a control server, and snapshots in words."""
+"""`multi-mcp status` as a person runs it, with a fake gateway, and snapshots as text."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_an_error_with_json_is_a_document_on_stdout_and_the_lines_on_stderr(home
 
 def test_watch_in_a_pipe_has_a_line_for_each_change_and_ends_with_the_gateway(home: Path, start_cli: Launch) -> None:
     first = server("a", State.CONNECTING, ToolCounts())
-    waking = server("a", State.CONNECTING)  # a call starts it: that is no change worth a line
+    waking = server("a", State.CONNECTING)  # started by a call, which gets no line
     states = (first, first, server("a", State.CONNECTED), waking, server("a", State.CONNECTED))
     snapshots = tuple(snapshot(state, revision=n).to_json() for n, state in enumerate(states))
     with FakeGateway(home, {}, snapshots) as gateway:
@@ -101,7 +101,7 @@ def test_watching_ends_without_a_word_when_the_reader_goes_away(home: Path, star
         watching.stdout.readline()
         watching.stdout.close()
         assert watching.stderr is not None
-        assert watching.stderr.read() == ""  # it does not wait for a change that would show it
+        assert watching.stderr.read() == ""  # it ended without waiting for another change
         watching.wait(20)
 
 

@@ -1,4 +1,4 @@
-"""Which of the two `multi-mcp` is: the tray, or the gateway with its status; and the verb for start at login."""
+"""`multi-mcp` without a verb (the tray, or the gateway with its status), and the verb for autostart."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_autostart_that_cannot_be_written_says_so(home: Path) -> None:
 
 @linux_only
 def test_quit_names_no_process_that_the_lock_does_not_name(home: Path) -> None:
-    """A tray that started on a full disk could not write its process id."""
+    """A tray that started with a full disk could not write its process ID."""
     run = run_dir({"MULTI_MCP_HOME": str(home)})
     tray, asked = SingleTray(run), list[str]()
 

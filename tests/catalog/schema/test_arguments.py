@@ -1,4 +1,4 @@
-"""Arguments before a call: what is refused, in which words, and that nothing valid ever is."""
+"""Arguments before a call: which are refused, with which message, and that valid ones never are."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ TYPED = schema_of(
         ({"s": 5}, {"s": "5"}, {"s": "5"}),
         ({"s": None, "r": [1]}, {"s": "null", "r": "[1]"}, {"s": "null", "r": "[1]"}),
         ({"n": 5}, {"n": "5"}, {"n": 5}),
-        ({"n": 5.5}, {"n": "5.5"}, {"n": 5.5}),  # wrong either way: as it was read
+        ({"n": 5.5}, {"n": "5.5"}, {"n": 5.5}),  # wrong in either form, so the parsed value is sent
         ({"b": True}, {"b": "true"}, {"b": True}),
         ({"e": 1}, {"e": "1"}, {"e": "1"}),
         ({"x": 1, "s": "a"}, {"x": "1"}, {"x": 1, "s": "a"}),
@@ -170,7 +170,9 @@ def test_a_schema_of_itself_follows_the_arguments_as_deep_as_they_go() -> None:
 
 
 class Chance:
-    """Random schemas and values, of few names and numbers so that they often fit. Quicker than strategies by far."""
+    """Random schemas and values, with few names and numbers so that they often match. Much faster than Hypothesis
+    strategies.
+    """
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)

@@ -1,4 +1,4 @@
-"""A tool as clients get it: good schemas untouched, odd ones repaired or withheld, all of it valid MCP."""
+"""Tools as clients get them: valid schemas are unchanged, odd ones repaired or withheld, and all is valid MCP."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_what_only_limits_the_parameters_beside_it_stays_as_it_is(limits: dict[s
     assert repair(schema) is schema
 
 
-# A pattern is ECMAScript's: what Python cannot read may be a good one, and is left to whoever reads it.
+# Patterns are ECMAScript's, so one that Python cannot parse may be valid. It is passed on.
 NO_FORMATS = jsonschema.FormatChecker(())
 keywords = st.sampled_from(
     ["type", "properties", "required", "items", "anyOf", "oneOf", "allOf", "$ref", "$defs", "definitions", "enum",
@@ -246,12 +246,11 @@ OBJECT, TEXT = {"type": "object", "properties": {}}, {"type": "string"}
     ],
 )
 def test_an_output_schema_that_allows_other_values_is_left_out(output: Any, served: Any) -> None:
-    """As one of an object alone it would have clients refuse what the tool returns."""
+    """Clients would otherwise refuse valid results that are not objects."""
     item = {"name": "a", "inputSchema": of(), "outputSchema": output}
     assert served_tool(item, "a").get("outputSchema") == served
 
 
 def test_what_is_served_is_the_server_s_own_description() -> None:
-    """merge-05: one in servers.yaml is never served."""
     item = {"name": "a", "description": "new", "inputSchema": {"type": "object"}}
     assert served_tool(item, "s_a")["description"] == "new"
