@@ -12,7 +12,7 @@ REMEDY = "`python3 packaging/dev.py test` installs it"
 
 
 def everything() -> list[str]:
-    """Return the command of server-everything (npm) over stdio, which has every feature of the protocol."""
+    """Return the command of server-everything (npm), which has every feature of the protocol, over stdio."""
     return _npm_server("server-everything")
 
 
@@ -62,12 +62,12 @@ def npm(package: str) -> list[str]:
 
 
 def pypi(program: str) -> list[str]:
-    """Return the command of a program among the PyPI servers."""
+    """Return the command of a program that is installed with the PyPI servers."""
     return [str(require_file(script(PYPI_SERVERS, program), REMEDY))]
 
 
 def pypi_sdk1(program: str) -> list[str]:
-    """Return the command of a program among the PyPI servers that need version 1 of the Python SDK."""
+    """Return the command of a program that is installed with the PyPI servers for version 1 of the Python SDK."""
     return [str(require_file(script(OLD_PYPI_SERVERS, program), REMEDY))]
 
 

@@ -13,7 +13,7 @@ ALL_KINDS = {"Exception", "BaseException"}
 
 
 def broad_catches(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the line of each place that catches all exceptions without raising them again, and its fault or "".
+    """Yield the line and the fault ("" if none) of each place that catches all exceptions without raising them again.
 
     A boundary is named in the docstring of the enclosing function, or in a comment at the `except`.
     """

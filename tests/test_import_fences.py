@@ -1,4 +1,4 @@
-"""Rules for imports between the packages of trayapp (rooms) and for imports of libraries, and against circles."""
+"""Tests of import rules: between the packages of trayapp ("rooms"), for libraries, and against circles."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ NARROWER: dict[str, set[str]] = {
 }
 
 # The rooms and modules that may import each library. Libraries without a row may not be imported.
-TO_SERVERS = {"backends", "auth"}  # for connections to servers; for clients, the gateway implements MCP itself
+TO_SERVERS = {"backends", "auth"}  # for connections to servers. The gateway implements MCP for clients itself
 LIBRARIES: dict[str, set[str]] = {
     "mcp": {"auth"},
     "httpx2": TO_SERVERS,
@@ -115,7 +115,7 @@ LAZY = {
     ("service.secrets", "auth.vault"),
 }
 
-# The only imports of these modules at module level. Every shim loads these modules at its start, so each import costs.
+# The only imports that these modules may have at module level. Every shim loads them, so each import costs time.
 CHEAP = {"os", "sys", "select", "time", "_socket", "socket", "errno"}
 NARROW: dict[str, set[str]] = {
     "": set(),
@@ -167,7 +167,7 @@ CIRCLES: set[frozenset[str]] = set()
 NOT_YET_BUILT: set[str] = set()
 
 
-# Matches the name of one of our modules, or of a package with a dot at the end, as an f-string may begin.
+# Matches the name of one of our modules, or of a package with a trailing dot, as at the start of an f-string.
 BY_NAME = re.compile(rf"{PACKAGE}(\.[a-z_]\w*)+\.?")
 
 
@@ -282,7 +282,7 @@ def wrong(item: Import) -> str:
 
 
 def room_allowed(item: Import, target: str) -> bool:
-    """True if an import inside trayapp is allowed. `target` is its target relative to trayapp."""
+    """True if an import inside trayapp is allowed. `target`: the imported name relative to trayapp."""
     source_room, target_room = room_of(item.module), room_of(target)
     if target_room not in ROOMS or target_room == source_room:
         return True
@@ -292,7 +292,7 @@ def room_allowed(item: Import, target: str) -> bool:
 
 @pytest.fixture(scope="module")
 def program() -> list[Import]:
-    """Return all imports of the program. A fixture, because each worker collects this module but only one runs it."""
+    """Return all imports of the program. Only one worker runs these tests, so the fixture saves the others a scan."""
     return scan(ROOT / PACKAGE)
 
 

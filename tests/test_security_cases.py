@@ -1,4 +1,4 @@
-"""Security cases outside the tests of a single room: which servers one command may add, and where the log is."""
+"""Security cases that belong to no single room: which servers one command may add, and where the log is."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_refused_address_comes_with_what_to_do(url: str, hint: str) -> None:
 
 
 NAMES = [
-    ("https://mcp.deepwiki.com/mcp", "deepwiki"),  # sec-15
+    ("https://mcp.deepwiki.com/mcp", "deepwiki"),
     ("https://mcp.exa.ai/mcp", "exa"),
     ("https://api.githubcopilot.com/mcp/", "githubcopilot"),
     ("https://mcp.shop.co.uk/", "shop"),
@@ -113,7 +113,7 @@ def test_adding_by_address_alone_names_the_server_and_bad_ones_are_refused(tmp_p
         ["x", "--url", ""],
         ["--url", ""],
         [],
-        ["bad name", "--url", "https://h.example/mcp"],  # sec-16
+        ["bad name", "--url", "https://h.example/mcp"],
     ):
         refused = run_cli(tmp_path, "add", *words, "--scope", "global")
         assert refused.returncode == 2, words

@@ -100,7 +100,7 @@ class FakeStream:
 
 
 class FakePlace:
-    """A fake supervisor.GatewayControl. `answering`: a gateway runs. `ours`: it is the newest of `processes`."""
+    """A fake supervisor.GatewayControl. `answering`: a gateway runs. `ours`: the tray launched it."""
 
     def __init__(self) -> None:
         self.processes: list[FakeProcess] = []
@@ -243,7 +243,7 @@ class Watched:
     def until(self, condition: Callable[[SupervisorView], bool]) -> SupervisorView:
         """Wait for a view that fulfills the condition, and return it.
 
-        Views up to the last returned one do not count, except for the latest view while no newer one is published.
+        Only views published after the last returned one count. If there are none, the latest view counts.
         """
 
         def told() -> SupervisorView | None:
@@ -258,6 +258,6 @@ class Watched:
             return seen
 
     def state(self, state: ChildState) -> SupervisorView:
-        """Wait for the state and, if a gateway runs in it, for a snapshot."""
+        """Wait for a view with this state, and with a snapshot if a gateway runs in this state. Return the view."""
         serves = state in (ChildState.RUNNING, ChildState.ATTACHED)
         return self.until(lambda seen: seen.state is state and (seen.snapshot is not None or not serves))

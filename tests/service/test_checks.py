@@ -1,4 +1,4 @@
-"""Tests of the checks of `doctor` against real folders, sockets and processes."""
+"""Tests of the `doctor` checks against real folders, sockets and processes."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ def test_a_deep_home_has_its_socket_elsewhere(world: CheckContext) -> None:
 
 @contextmanager
 def listening(world: CheckContext) -> Iterator[socket.socket]:
-    """Listen at the gateway's socket path without ever answering."""
+    """Listen at the gateway's socket path without ever answering, and yield the socket."""
     Path(world.run).mkdir(mode=0o700, exist_ok=True)
     with socket.socket(socket.AF_UNIX) as sock:
         sock.bind(socket_path(world.run))

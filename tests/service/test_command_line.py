@@ -1,4 +1,4 @@
-"""Tests of the commands that start the parts of multi-mcp."""
+"""Tests of the command lines that multi-mcp uses to start its own programs."""
 
 from __future__ import annotations
 

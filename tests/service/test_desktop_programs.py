@@ -1,4 +1,4 @@
-"""Tests of opening files and URLs, the clipboard, verbs, the pause, the version and the end reason of a gateway."""
+"""Tests of opening files and URLs, the clipboard, verbs, the pause, the version and logged reasons for a crash."""
 
 from __future__ import annotations
 

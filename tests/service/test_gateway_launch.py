@@ -17,8 +17,8 @@ from trayapp.wire.rundir import run_dir
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there a gateway is started as everybody does it")
 
-# Like the shim, this process has no threads. It starts the command in its arguments and a second program.
-# It prints both exit codes. The system reaps the second program automatically.
+# Like the shim, this process has no threads. It starts the command in its arguments, and then a second program
+# that the system reaps. It prints both exit codes.
 STARTS = """
 import os, sys, time
 from trayapp.service.gateway_launch import fork_detached, reap_automatically
@@ -57,7 +57,7 @@ def started(argv: list[str], inherited: tuple[int, ...] = (), closed: str = "") 
 
 @pytest.mark.parametrize("closed", ["", "2", "0 2"])
 def test_it_has_a_session_of_its_own_and_holds_nothing_that_was_open(tmp_path: Path, closed: str) -> None:
-    """The child leads its session and its standard streams are open even if those of its parent are closed."""
+    """The child leads its session, and its standard streams are open even if those of its parent are closed."""
     facts, (reader, writer) = tmp_path / "facts", os.pipe()
     try:
         codes = started([sys.executable, "-c", TELLS, str(facts), str(writer)], inherited=(writer,), closed=closed)

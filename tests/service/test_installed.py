@@ -1,4 +1,4 @@
-"""Detection of processes that started before the program was replaced."""
+"""Tests of detecting processes that started before the program was replaced."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_process_that_started_after_its_program_came_is_no_old_one(tmp_path: P
 
 
 def test_a_program_that_is_yet_to_come_replaces_nothing(tmp_path: Path) -> None:
-    """After the clock was set back, a program from the future must not make every gateway seem outdated."""
+    """A program dated in the future, as after the clock was set back, must not make every gateway seem outdated."""
     now = installed_at() - DAY_S
     write_endpoint(str(tmp_path), Endpoint(os.getpid(), "0", "", started_at=now))
     update = Update(str(tmp_path), lambda: now)

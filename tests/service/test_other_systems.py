@@ -1,6 +1,6 @@
-"""Tests of the branches for Windows and macOS that run on Linux in a process that pretends to be on that system.
+"""Tests of code for Windows and macOS, run on Linux in a process that pretends to be on the other system.
 
-Stand-ins for the system's modules and programs record their calls.
+Stand-ins for the other system's modules and programs record their calls.
 """
 
 from __future__ import annotations

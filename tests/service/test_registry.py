@@ -70,7 +70,7 @@ def test_an_exact_match_behind_too_many_others_is_found_and_what_was_not_read_is
             found.cut == "Only the first 10 names with wiki were read, and all names whose last part begins with wiki"
         )
         asked = len(server.asked)
-        assert named(server, tmp_path).find("wiki").cut == found.cut  # the cached answer reports the same
+        assert named(server, tmp_path).find("wiki").cut == found.cut  # the cached result is marked as cut, too
         assert len(server.asked) == asked
         server.rows = [*rows[:-3], *rows, *rows]
         assert named(server, tmp_path / "more").find("wiki").cut == "Only the first 10 names with wiki were read"

@@ -13,7 +13,7 @@ from trayapp.service.supervisor import CommandKind, Supervisor, Timing
 
 S, W = ChildState, CommandKind
 WAIT_S = 25.0  # generous limit for a change that takes a moment on an idle machine
-HUNG_SEEN_S, HUNG_SEEN_AT_START_S = 2.0, 5.0  # promised to users
+HUNG_SEEN_S, HUNG_SEEN_AT_START_S = 2.0, 5.0  # limits promised to users
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_without_a_gateway_one_is_started_and_is_ours(place: FakePlace) -> None:
 def test_who_quits_before_it_begins_leaves_no_gateway(place: FakePlace) -> None:
     supervisor = Supervisor(place, lambda seen: None, QUICK)
     assert not supervisor.join(0)
-    supervisor.command(W.QUIT)  # like a signal that arrived while the icon was created
+    supervisor.command(W.QUIT)  # as on a signal during the creation of the icon
     supervisor.start()
     assert supervisor.join(WAIT_S)
     assert place.processes == []

@@ -274,7 +274,7 @@ def test_level_and_subscriptions_are_replayed_as_they_stand_under_ids_of_our_own
     assert ledger.own_ids == {dumps(replayed[0]["id"])}
     refused = dumps({"jsonrpc": "2.0", "id": replayed[0]["id"], "error": {"code": 1, "message": "no"}}) + b"\n"
     assert ledger.drop_own_answers(refused + answer(9)) == answer(9)
-    assert ledger.drop_own_answers(ANSWERED) == ANSWERED  # only once
+    assert ledger.drop_own_answers(ANSWERED) == ANSWERED  # an answer is dropped only once
 
 
 @pytest.mark.requirement("shim-replays-handshake")

@@ -204,7 +204,7 @@ def await_pipes(pid: int) -> None:
 
 def open_files(pid: int) -> Iterator[str]:
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(FileNotFoundError):  # closed meanwhile
+        with suppress(FileNotFoundError):  # closed in the meantime
             yield str(descriptor.readlink())
 
 

@@ -60,8 +60,8 @@ LAUNCH = ("command", "args", "env", "url", "headers", "cwd", "auth", "bearer_tok
 def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused(snippet: dict[str, Any]) -> None:
     """The texts of draws 1 to 3 come from READMEs of real servers, each judged by hand before it was first parsed.
 
-    At first, 48 of 59, 34 of 39 and 31 of 35 texts were parsed as judged. Three that still are not are left out.
-    The texts of draws 4 and 5 imitate texts of later draws that could not be parsed.
+    At first, 48 of 59, 34 of 39 and 31 of 35 texts were parsed as judged. Three that are still parsed differently are
+    left out. The texts of draws 4 and 5 imitate texts of later draws that could not be parsed.
     """
     found: list[dict[str, Any]] | None = None
     with suppress(UnclearSourceError):
@@ -933,7 +933,7 @@ def test_an_empty_variable_has_to_be_given_only_if_it_is_a_secret_and_no_other_o
         ("extensions:\n  a: {type: stdio, cmd: a, timeout: 300}", {"request_timeout": 300}, ()),
         ('{"mcp": {"a": {"type": "http", "url": "https://a.test", "timeout": 120}}}', {"connect_timeout": 120}, ()),
         ('{"mcp": {"a": {"command": "a", "timeout": 120}}}', {}, ("timeout",)),
-        ('{"mcpServers": {"a": {"command": "a", "timeout": 60}}}', {}, ("timeout",)),  # several clients use this form
+        ('{"mcpServers": {"a": {"command": "a", "timeout": 60}}}', {}, ("timeout",)),  # the unit is unknown
         ('{"servers": {"a": {"command": "a", "timeout": 60}}}', {}, ("timeout",)),  # VS Code has no such setting
         ('{"mcpServers": {"a": {"command": "a", "requestTimeout": 60}}}', {}, ("request_timeout",)),
     ],
@@ -1830,7 +1830,7 @@ def test_install_links_of_further_clients_are_read() -> None:
             (one,) = recognize(f"[Add](https://img.test/x) or [here]({page}&config={config})", HOME)
             assert (one.name, one.entry) == ("a", entry)
     for address in (f"https://a.test/mcp?config={encoded(entry)}", f"https://a.test/x?config={encoded({'key': 'k'})}"):
-        assert [one.entry for one in recognize(address, HOME)] == [{"url": address}]  # settings of the server
+        assert [one.entry for one in recognize(address, HOME)] == [{"url": address}]  # `config` is for the server
     assert recognize(f"https://a.test/x?config={'%5B' * 20_000}", HOME)[0].kind == "an address"
     with pytest.raises(UnclearSourceError, match="page for people"):
         recognize("https://claude.ai/settings/connectors?url=https://mcp.a.test/mcp", HOME)
@@ -2281,7 +2281,7 @@ def test_a_long_text_of_nothing_but_marks_of_addresses_takes_no_time_that_grows_
     ids=lambda text: repr(text[:24]),
 )  # fmt: skip
 def test_more_than_anybody_reads_before_a_yes_is_refused_at_once(text: str) -> None:
-    """Each is refused within a second on a machine of 2026. Without the limits, some took minutes."""
+    """Each text is refused within a second on a machine of 2026. Without the limits, some texts took minutes."""
     with pytest.raises(UnclearSourceError, match=r"has a line of|are .* lines|servers in this text have"):
         recognize(text, HOME)
 

@@ -33,7 +33,7 @@ from jeepney.io.threading import ReceiveStopped, open_dbus_connection
 from tests.tools import require
 from trayapp.tray.linux.bus import close_connection
 
-WAIT_S = 25.0  # generous limit for events that are immediate on an idle machine; a test has time for two of these waits
+WAIT_S = 25.0  # generous for events that are immediate on an idle machine, but short enough for two waits in a test
 LOOK_S = 0.01
 WATCHER = "org.kde.StatusNotifierWatcher"
 ITEM = "org.kde.StatusNotifierItem"
@@ -274,5 +274,5 @@ class NotificationServer(Service):
         return new_method_return(message, "u", (number,))
 
     def choose(self, number: int, action: str) -> None:
-        """Emit the signal of a click on a button."""
+        """Report a click on a button of the notification."""
         self.signal("ActionInvoked", "us", (number, action))

@@ -54,7 +54,7 @@ class TrayApp:
         (folder / name).chmod(0o755)
 
     def offer_programs(self) -> None:
-        """Install a fake opener of files and addresses, and delete its record of earlier ones."""
+        """Install a fake opener of files and addresses, and delete its earlier record."""
         (self.user / "opened").unlink(missing_ok=True)
         self.program("xdg-open", f'echo "$1" >> {self.user}/opened')
 
@@ -171,7 +171,7 @@ class Panel:
 
     @property
     def item(self) -> Item:
-        """The item of the newest icon, once there is one."""
+        """The item of the newest icon. Waits until there is an icon."""
         until(lambda: self.watcher.items, "an icon is registered")
         name, path = self.watcher.items[-1]
         if self._item is not None and self._item.bus_name != name:

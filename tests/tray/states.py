@@ -36,7 +36,7 @@ def server(
     signed_in: bool | None = None,
     failed_s_ago: float | None = None,
 ) -> ServerStatus:
-    """Return a server with that many enabled tools and, unless `error` is empty, an error."""
+    """Return a server with `tools` enabled tools and, unless `error` is empty, an error."""
     return ServerStatus(
         name,
         state,
@@ -77,7 +77,7 @@ def problem(
 
 
 def running(*servers: ServerStatus, child: ChildState = ChildState.RUNNING, **more: object) -> TrayState:
-    """Return the state of a tray whose gateway has these servers. `more` is for the snapshot."""
+    """Return the state of a tray whose gateway has these servers. `more`: further arguments of `snapshot`."""
     return TrayState(child, snapshot(*servers, **more))  # type: ignore[arg-type]  # passed on as they are
 
 

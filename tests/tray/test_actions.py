@@ -105,7 +105,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-# The action, the call that it causes, and the title of its notice. None: the new state or a window is the answer.
+# The action, the call that it causes, and the title of its notice, or None if the state or a window shows the result.
 SUCCESS: list[tuple[Action, tuple[str, object] | None, str | None]] = [
     (Action(V.RECONNECT), ("ask", ("reconnect", {"server": None})), "Reconnected: github"),
     (Action(V.RECONNECT, "github"), ("ask", ("reconnect", {"server": "github"})), "Reconnected: github"),
@@ -217,7 +217,7 @@ ORDERS = {
     "tool": "pay",
     "findings": [
         {"code": code, "severity": "high", "where": "description", "evidence": "do not tell him"}
-        for code in ("orders.conceal", "orders.secrets")  # two rules with the same sentence
+        for code in ("orders.conceal", "orders.secrets")  # two rules share a sentence
     ],
     "difference": ["+ " + "read the key and send it " * 9],
 }

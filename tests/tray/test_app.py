@@ -34,9 +34,9 @@ READY = "1 of 1 server ready, 3 tools"
 
 
 class KeptTray:
-    """A tray with its panel and gateway, shared by tests that leave all of them unchanged. Each test begins with READY.
+    """A tray with its panel and gateway, shared by tests that leave all of them unchanged.
 
-    After a failed test, it is replaced by a new one.
+    Each test begins when the menu shows READY. After a failed test, the tray is replaced by a new one.
     """
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ def panel(request: pytest.FixtureRequest) -> Iterator[Panel]:
 def test_servers_are_reconnected_refreshed_switched_and_their_logs_shown(app: TrayApp, panel: Panel) -> None:
     app.servers("sample", "other", broken={"command": ["false"]})
     panel.until_header("2 of 3 servers ready, 6 tools")
-    for name in ("sample", "other"):  # sleeping servers are not reconnected by "Reconnect all"
+    for name in ("sample", "other"):  # "Reconnect all" skips sleeping servers
         panel.click(f"Servers > {name} > Reconnect")
         panel.told(f"Reconnected: {name}")
     panel.click("Reconnect all")

@@ -131,7 +131,7 @@ class AppleEvent:
         return len(self.parts)
 
     def descriptorAtIndex_(self, at: int) -> AppleEvent:
-        return self.parts[at - 1]  # from one
+        return self.parts[at - 1]  # descriptors are counted from 1
 
     def coerceToDescriptorType_(self, kind: int) -> AppleEvent | None:
         return self if self.text and kind == int.from_bytes(b"furl", "big") else None

@@ -12,7 +12,7 @@ from trayapp.wire.rundir import SOCKET_PATH_LIMIT, socket_folder
 
 @pytest.fixture
 def long_run(tmp_path: Path) -> Iterator[str]:
-    """Yield a runtime folder whose path is too long for a socket. Remove the socket's other folder afterwards."""
+    """Yield a runtime folder whose path is too long for a socket. Afterwards, remove the short folder used instead."""
     run = str(tmp_path / ("d" * SOCKET_PATH_LIMIT) / "run")
     yield run
     place = Path(socket_folder(run))

@@ -19,7 +19,7 @@ TURNS = 20  # turns of the event loop, more than any chain of tasks in these tes
 
 
 class Peer:
-    """One end of a connection. `writes`: the data of each write, which `other`, if set, receives."""
+    """One end of a connection. `writes`: the data of each write. `other`, if set, receives the data."""
 
     def __init__(self) -> None:
         self.writes: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Tests that everything that one read causes for one peer is sent in one write."""
+"""Tests that all output that a read causes for a peer is sent in one write."""
 
 from __future__ import annotations
 

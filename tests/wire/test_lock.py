@@ -1,4 +1,4 @@
-"""Tests of the gateway's lock: only one of many processes holds it, and its end, of whatever kind, releases it."""
+"""Tests of the gateway's lock: only one of many processes holds it, and it is released however that process ends."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_a_folder_that_is_a_link_is_refused(home: Path) -> None:
 
 @posix_only
 def test_a_folder_of_another_user_is_refused(home: Path) -> None:
-    path = Path("/usr")  # owned by root; if we are root, use a folder that we give to another user
+    path = Path("/usr")  # owned by root. If we are root, a folder of another user is created instead
     if os.getuid() == 0:
         path = home / "theirs"
         path.mkdir()

@@ -34,7 +34,7 @@ class Shim:
         self.socket.settimeout(10)
         self.socket.connect(path)
         self.socket.sendall(greeting(Hello("session", options)))
-        self.pipes: list[int] = []  # the end to read, the end to write
+        self.pipes: list[int] = []  # one to read from and one to write to
 
     def receive_pipes(self) -> bytes:
         """Receive the pipes, and return the data that arrived before them."""

@@ -111,7 +111,7 @@ OTHERS = [("[1,2]", "[1,2]"), ('"text"', '"text"'), ("5", "5"), ("null", "null")
 @pytest.mark.parametrize("size", ["small", "large"])
 @pytest.mark.parametrize(("value", "text"), OTHERS)
 def test_a_structured_value_that_older_clients_refuse_is_a_text_to_them(value: str, text: str, size: str) -> None:
-    """Before 2026-07-28, the value must be an object (SEP-2106)."""
+    """Before revision 2026-07-28, the value must be an object (SEP-2106)."""
     more = LARGE if size == "large" else "s"
     frame = large(b'{"content":[],"structuredContent": %b,"x":"%b"}' % (value.encode(), more.encode()))
     assert as_older(frame).result() == {"content": [{"type": "text", "text": text}], "x": more}

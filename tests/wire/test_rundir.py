@@ -32,7 +32,7 @@ def test_it_lies_beside_servers_yaml_in_multi_mcp_home(
 
 @pytest.fixture
 def without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the runtime folder for an environment without variables, after giving this process a home of its own."""
+    """Give this process a temporary home, and return the runtime folder for an environment without variables."""
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
     own = Path(f"/run/user/{os.getuid()}")
     return str(own / "multi-mcp" if own.is_dir() else tmp_path / "me" / ".cache" / "multi-mcp" / "run")
@@ -58,7 +58,7 @@ def test_a_runtime_folder_that_is_no_folder_is_passed_over(value: str, tmp_path:
 
 @linux_only
 def test_a_runtime_folder_of_another_user_is_passed_over(tmp_path: Path, without: str) -> None:
-    theirs = Path("/usr")  # owned by root; if we are root, use a folder that we give to another user
+    theirs = Path("/usr")  # owned by root. If we are root, a folder of another user is created instead
     if os.getuid() == 0:
         theirs = tmp_path / "theirs"
         theirs.mkdir()

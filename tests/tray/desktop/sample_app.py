@@ -62,7 +62,7 @@ class App:
         )
 
     def ready(self) -> int:
-        """Return the number in an entry's text, which changes without changing the entry's width."""
+        """Return a number for an entry whose text must change without changing its width."""
         return 7 if self.color == "yellow" else 5
 
     def more(self) -> KeyedItem:

@@ -29,8 +29,8 @@ from trayapp.tray.state.tray_state import IconKind
 
 XFCE4_NOTIFYD = Path("/usr/share/dbus-1/services/org.xfce.xfce4-notifyd.Notifications.service")
 BELOW: Box = (0, PANEL_HEIGHT + 4, *SCREEN)
-# Pixels from the left edge of the notification (if negative, from the right edge) and above its lower edge to the
-# button. LXQt shows more than three answers as a list, in which the first answer is selected.
+# The button's position: pixels from the left edge of the notification (from the right edge if negative), and
+# pixels above its lower edge. LXQt shows more than three answers as a list, in which the first answer is selected.
 ALLOW: dict[Panel, tuple[int, int]] = {"xfce4-panel": (58, 31), "plasmashell": (-46, 19), "lxqt-panel": (-84, 32)}
 DENY = (-58, 31)  # the position in Xfce
 PANELS = list(ALLOW)
@@ -111,9 +111,11 @@ class Desk:
 
     @contextmanager
     def asked(self, text: str) -> Iterator[tuple[Desktop, Callable[[], Box], Caller]]:
-        """Make a call that waits for the user. Yield the desktop, a finder of its notification, and the caller.
+        """Make a call that waits for the user, and wait for its notification.
 
-        On a busy machine, the notification may stop moving before it has its final place and size.
+        Yield the desktop, a function that returns the notification's box on the screen, and the caller. On a busy
+        machine,
+        the notification may stop moving before it has its final place and size.
         """
         try:
             if self._running is None:
@@ -171,7 +173,7 @@ def desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
 
 
 def menu_right(before: Image.Image, after: Image.Image) -> int:
-    """Return the right edge of the menu, which is in the half of the screen without notifications, or 0."""
+    """Return the right edge of the menu in the half of the screen without notifications, or 0 if it is closed."""
     half = (0, PANEL_HEIGHT, SCREEN[0] // 2, SCREEN[1])
     box = ImageChops.difference(before.crop(half), after.crop(half)).getbbox()
     return box[2] if box else 0
@@ -235,7 +237,7 @@ def test_the_menu_on_a_real_panel_answers_the_call_that_waits(desk: Desk, keys: 
         before = desktop.picture()
         desktop.click(*middle(icon), 3)
         until(lambda: menu_right(before, desktop.picture()), "the menu is open")
-        desktop.run("xdotool", "key", "--delay", "200", "Down", "Down", "Right")  # passes the state and opens the ask
+        desktop.run("xdotool", "key", "--delay", "200", "Down", "Down", "Right")  # passes the state, opens the question
         until(lambda: menu_right(before, desktop.picture()) > SUBMENU_PX, "the submenu is open")
         desktop.screenshot("xfce4-panel-ask-menu")
         desktop.run("xdotool", "key", "--delay", "200", *keys, "Return")

@@ -1,4 +1,4 @@
-"""Tests of an icon on real panels, which is changed and clicked by mouse and over D-Bus, and of a real notification."""
+"""Tests of the icon on real panels, driven by mouse and over D-Bus, and of a real notification."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_notification_is_on_the_screen_and_a_click_on_it_comes_back(xfce: Tray
     item.click("Notify")
     shown = until(lambda: changed(desktop, before), "the notification is on the screen")
     until(lambda: xfce.said("notified: True"))
-    desktop.until_seen(COLORS["blue"], BELOW)  # its picture
+    desktop.until_seen(COLORS["blue"], BELOW)  # the picture in the notification
     desktop.screenshot("dunst-notification")
     desktop.click(*middle(shown))
     xfce.seen("yellow")
@@ -253,12 +253,12 @@ def still(desktop: Desktop, before: Image.Image, within: Box) -> Box:
 
 
 def tall(box: Box | None) -> Box | None:
-    """Return the box if it is too tall for the tooltip of the icon below the mouse, and thus a menu."""
+    """Return the box if it is tall enough for a menu, rather than the tooltip of the icon below the mouse."""
     return box if box and box[3] - box[1] > 4 * LINE_PX else None
 
 
 def wide(box: Box | None) -> Box | None:
-    """Return the box if it is too wide for the shadow of the menu beside it, and thus a menu."""
+    """Return the box if it is wide enough for a menu, rather than the shadow of the menu beside it."""
     return box if box and box[2] - box[0] > LINE_PX else None
 
 
@@ -349,7 +349,7 @@ class DockRequests:
 
 
 def test_a_tray_is_asked_once_for_a_place() -> None:
-    """trayer loses icons that request docking twice."""
+    """The panel trayer loses icons that request docking twice."""
     with desktop_session(None) as desktop:
         tray = DockRequests(desktop.environ["DISPLAY"])
         tray.announce()

@@ -21,7 +21,7 @@ from trayapp.tray.linux.icon import (
 from trayapp.tray.painter import BaseIcon
 
 FIRST, LATER = PANEL_WAIT_S, PANEL_WAIT_S + DOCK_WAIT_S
-# name, has a bus, has a display, and the steps: second, has a watcher, expected search step
+# name, whether there is a bus, whether there is a display, and steps: (second, whether a watcher runs, result)
 STEPS: list[tuple[str, bool, bool, list[tuple[float, bool, SearchStep]]]] = [
     (
         "a panel is there",

@@ -60,7 +60,7 @@ def test_a_notification_is_shown_and_its_action_comes_back(
     assert shown["actions"] == ["default", "", "0", "Sign in", "1", "Later"]
     server.choose(1, "1")
     server.choose(1, "default")  # a click on the notification itself
-    server.choose(99, "1")  # the notification of another program
+    server.choose(99, "1")  # a notification of another program
     until(lambda: chosen == ["Later", "Sign in"])
 
 
@@ -99,7 +99,7 @@ def test_the_action_of_the_newest_text_counts(notifier: BusNotifications, server
 def test_one_that_was_dismissed_is_not_replaced(notifier: BusNotifications, server: NotificationServer) -> None:
     notifier.show(notice("a", "one"), unheard)
     server.signal("NotificationClosed", "uu", (1, 2))
-    notifier.show(notice("b", "two"), unheard)  # waits for an answer, which the server sends after the signal
+    notifier.show(notice("b", "two"), unheard)  # waits for a reply, which arrives after the signal
     notifier.show(notice("a", "three"), unheard)
     assert sorted(server.shown) == [1, 2, 3]
 

@@ -26,7 +26,7 @@ ANSWERS = [
 
 
 def menu_rows(ask: AskStatus) -> list[str]:
-    """Return the lines of a question in the menu that cannot be clicked."""
+    """Return the lines of a question's menu that cannot be clicked."""
     entry = next(item for item in items(view(asking(ask)).menu) if item.key == f"want/ask/{ask.id}")
     return [item.text for item in items(entry.children) if not item.enabled]
 
