@@ -157,7 +157,7 @@ def test_an_unknown_name_gets_the_nearest_one(known: Key, asked: str) -> None:
     with pytest.raises(ToolNotFoundError) as caught:
         lookup(known, ("github", "create_issue"), ("xcodebuild", "list_sims")).find(asked)
     assert caught.value.suggestions == ["_".join(known)]
-    assert asked in str(caught.value)  # call-01
+    assert asked in str(caught.value)
 
 
 @pytest.mark.requirement("call-disabled-refused")

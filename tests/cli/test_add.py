@@ -280,7 +280,7 @@ def test_a_name_that_is_taken_is_refused(person: Person) -> None:
     assert (done.returncode, "fs already exists" in done.stderr) == (2, True)
 
 
-def test_a_broken_file_is_left_alone(person: Person) -> None:  # config-32
+def test_a_broken_file_is_left_alone(person: Person) -> None:
     for name, text in ((".multi-mcp.yaml", "servers: ["), (".mcp.json", "{")):
         file = person.folder / name
         file.write_text(text, encoding="utf-8")

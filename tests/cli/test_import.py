@@ -104,7 +104,7 @@ def test_servers_that_were_copied_before_can_be_moved_later(person: Person, curs
     assert json.loads(cursor.read_text()) == {"mcpServers": {}}
 
 
-def test_servers_of_one_folder_go_into_the_file_of_its_project_which_is_trusted(person: Person) -> None:  # config-25
+def test_servers_of_one_folder_go_into_the_file_of_its_project_which_is_trusted(person: Person) -> None:
     projects = {str(person.folder): {"mcpServers": {"pp": {"command": "p"}}}, "/other": {"mcpServers": {"n": {}}}}
     person.file(".claude.json", json.dumps({"projects": projects}))
     done = person.says("import", "claude-code", "--yes")

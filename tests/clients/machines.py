@@ -1,4 +1,4 @@
-"""A machine of any platform in a temporary folder, and client files as people write them."""
+"""Machines of every platform in a temporary folder, and client files as people write them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COMMAND = ["/opt/multi-mcp/bin/multi-mcp", "stdio"]
 
 
 def machine_in(home: Path, platform: str = "linux", **environ: str) -> Machine:
-    """Return a home folder of that platform; on Windows with the usual variables."""
+    """Return a machine of that platform with this home folder. On Windows, it has the usual variables."""
     if platform == "win32":
         below = home / "AppData"
         environ = {"APPDATA": str(below / "Roaming"), "LOCALAPPDATA": str(below / "Local")} | environ
@@ -22,16 +22,16 @@ def machine_in(home: Path, platform: str = "linux", **environ: str) -> Machine:
 
 
 def world_in(home: Path, platform: str = "linux", **environ: str) -> ClientsContext:
-    """Return the same machine with our record and a shim."""
+    """Return a context on such a machine, with a record of our entries and a shim's command."""
     return ClientsContext(machine_in(home, platform, **environ), home / "multi-mcp" / "clients.json", COMMAND, at_once)
 
 
 def at_once(path: Path) -> None:
-    """Do not wait for a file: these tests save it themselves."""
+    """Stand in for the wait until a file is saved: these tests save it themselves."""
 
 
 def file_of(client: Client, world: ClientsContext) -> Path:
-    """Return that client's first possible file. Its folder is created."""
+    """Return the client's first possible file, after creating its folder."""
     path = next(iter(possible_files(client, world.machine).values()))
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
@@ -108,14 +108,14 @@ _EMPTY_HOLDER = {"TOML": "[HOLDER]\n", "JSON": '{"HOLDER": {}}', "YAML": "HOLDER
 
 
 def kind_of(client: Client) -> str:
-    """JSON, TOML, YAML or LISTED."""
+    """Return JSON, TOML, YAML or LISTED."""
     if client.format == "YAML" and getattr(client.family, "listed", False):
         return "LISTED"
     return "JSON" if client.format == "JSONC" else client.format
 
 
 def samples(client: Client) -> dict[str, str]:
-    """Return files of that client by their special feature. If a file has servers, one is named other."""
+    """Return sample files of the client, keyed by their special feature. If a file has servers, one is named other."""
     kind = kind_of(client)
     plain = {"JSON": _JSON, "TOML": _TOML, "YAML": _MAPPED, "LISTED": _LISTED}[kind]
     commented = {
@@ -145,7 +145,7 @@ def samples(client: Client) -> dict[str, str]:
 
 
 def _tabbed(text: str, kind: str) -> str:
-    """YAML accepts no tabs before a key, but accepts them before a comment."""
+    """Add tabs to the text. In YAML, they go before a comment, since YAML accepts none before a key."""
     if kind in ("YAML", "LISTED"):
         first, rest = text.split("\n", 1)
         return f"{first}\t# tabs\n{rest}"
@@ -157,7 +157,7 @@ def _without_servers(kind: str) -> str:
 
 
 def broken(client: Client) -> str:
-    """Return a file of that client that cannot be parsed: line 3 is wrong."""
+    """Return a file of the client that cannot be parsed because of line 3."""
     kind = kind_of(client)
     if kind == "JSON":
         return '{\n  "a": 1,\n  "b": [}\n}\n'
@@ -165,5 +165,5 @@ def broken(client: Client) -> str:
 
 
 def read_of(family: Family, text: str) -> object:
-    """Return the content of a text."""
+    """Return the parsed text."""
     return family.read(text, "f")

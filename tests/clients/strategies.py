@@ -1,6 +1,6 @@
-"""Files as hypothesis writes them: JSON with comments and trailing commas, TOML, YAML, with any blanks between.
+"""Hypothesis strategies for clients' files: JSON with comments and trailing commas, TOML and YAML, with varied blanks.
 
-Never here: tests. Each strategy draws a text that its family reads and that may hold servers below HOLDER.
+Never here: tests. Each strategy draws a text that its family can read and that may have servers below HOLDER.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ others = st.dictionaries(words.filter(lambda w: w != HOLDER), values, max_size=3
 
 
 def documents(filled: bool) -> st.SearchStrategy[tuple[dict[str, Any], dict[str, Any], bool]]:
-    """Draw other keys and servers, with or without a holder for them. `filled`: with at least one server."""
+    """Draw other keys, servers, and whether the file has a holder for them. `filled`: it has at least one server."""
     servers = st.dictionaries(words, server, min_size=int(filled), max_size=3)
     return st.tuples(others, servers, st.just(True) if filled else st.booleans())
 

@@ -1,4 +1,4 @@
-"""Every client on every platform: connected twice, then disconnected, its file the same as before, byte for byte."""
+"""Each client on each platform is connected twice, then disconnected. Its file ends up the same, byte for byte."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ from trayapp.model.errors import FileChangedError, StorageError, UsageError
 
 EVERYWHERE = [(client, platform) for client in CLIENTS for platform in PLATFORMS]
 SAMPLES = [(client, name) for client in CLIENTS for name in samples(client)]
-# The platform decides where a file is, not what is written into it: test each file once, and one on every platform.
+# The platform decides where a file is, not what is in it. So all files are tested on one platform, and one file on the
+# others.
 PLACED_SAMPLES = [(client, name, PLATFORMS[0]) for client, name in SAMPLES]
 PLACED_SAMPLES += [(client, "comments", platform) for client, platform in EVERYWHERE if platform != PLATFORMS[0]]
 CURSOR = BY_NAME["cursor"]
 
 
 class Desk(NamedTuple):
-    """A client on a machine, and its file."""
+    """A client on a machine, with its file."""
 
     client: Client
     world: ClientsContext
@@ -57,14 +58,14 @@ def desk_of(client: Client, folder: Path, platform: str = PLATFORMS[0]) -> Desk:
 
 @pytest.fixture(params=EVERYWHERE, ids=[f"{client.name}-{platform}" for client, platform in EVERYWHERE])
 def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Desk:
-    """Return every client on every platform."""
+    """Return each client on each platform."""
     client, platform = request.param
     return desk_of(client, tmp_path, platform)
 
 
 @pytest.fixture
 def cursor(tmp_path: Path) -> Desk:
-    """Return one client, for tests that do not depend on which."""
+    """Return one client for tests in which the client does not matter."""
     return desk_of(CURSOR, tmp_path)
 
 
@@ -79,7 +80,7 @@ def wanted(client: Client) -> object:
 
 
 def beside(path: Path) -> list[Path]:
-    """Return the file and all files made from it: backups, and what a write left behind."""
+    """Return the file and those made from it: backups and leftovers of a write."""
     return sorted(other for other in path.parent.iterdir() if path.name in other.name)
 
 
@@ -115,7 +116,7 @@ def test_connect_then_disconnect_gives_the_original_bytes(
     assert disconnect(client.name, world).changes
     assert path.read_bytes() == original
     assert client_state(client.name, world).state == "not connected"
-    assert beside(path) == [path]  # no backup, nothing temporary
+    assert beside(path) == [path]  # neither a backup nor a temporary file
     assert not disconnect(client.name, world).changes
 
 
@@ -212,7 +213,7 @@ def test_a_file_that_was_saved_meanwhile_is_not_overwritten(desk: Desk) -> None:
 def test_an_entry_is_not_written_if_it_cannot_be_recorded_nor_recorded_if_it_cannot_be_written(cursor: Desk) -> None:
     client, world, path = cursor
     before = written(path, samples(client)["plain"])
-    full = replace(world, record=path / "clients.json")  # below a file: it cannot be written
+    full = replace(world, record=path / "clients.json")  # in a folder that is a file, so it cannot be written
     with pytest.raises(StorageError, match="Cannot write"):
         connect(client.name, full)
     assert path.read_bytes() == before
@@ -384,8 +385,8 @@ def test_what_stood_beside_our_entry_in_codex_stays(tmp_path: Path, more: str, h
 
 OFFICE = OwnEntry("office", ("--profile", "office"))
 GITHUB = OwnEntry("github", ("--servers", "github,git"))
-# Every file is tested with three entries for one client of those that write the same; one file, with entries in any
-# order, for each client. What one entry does in every file of each client is tested above.
+# One client stands for all that write the same. Its files are each tested with three entries. One file of every client
+# is tested with entries in several orders. The tests above cover each file with a single entry.
 ALIKE = {(one.family, one.format, one.holder, one.inner, one.fresh, one.entry): one for one in reversed(CLIENTS)}
 ENTRIES: list[tuple[Client, str, tuple[OwnEntry, ...]]] = [
     (client, name, (GITHUB, OFFICE, MAIN))

@@ -1,4 +1,4 @@
-"""The four families on generated files: everything but our entry stays, byte for byte."""
+"""The four families on generated files: only our entry changes, byte for byte."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MANY = settings(max_examples=30, deadline=None, suppress_health_check=QUIET)
 
 
 def read(family: Family, text: str) -> dict[str, Any]:
-    """Return the content of a text. Texts that are not in the format after all are skipped."""
+    """Return the parsed text. Skip the example if the text is not valid after all."""
     try:
         return family.read(text, "f")
     except UnparsableError:
@@ -43,7 +43,7 @@ def read(family: Family, text: str) -> dict[str, Any]:
 
 
 def put(family: Family, text: str, path: tuple[str, ...], value: Any) -> str:
-    """Return a put that may be refused; such cases are skipped."""
+    """Return the text with the value put in. Skip the example if the edit is refused."""
     try:
         return family.put(text, path, value, "f")
     except EditRefusedError:
@@ -52,7 +52,7 @@ def put(family: Family, text: str, path: tuple[str, ...], value: Any) -> str:
 
 
 def is_inserted(old: str, new: str) -> bool:
-    """Return True if `new` is `old` with a comma and one more run of letters inserted."""
+    """True if `new` is `old` plus one run of letters and, if needed, a comma before it."""
     start = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     candidates = {start, *(at for at in range(max(0, start - 400), start + 1) if old[at:] and new.endswith(old[at:]))}
     if any(new.endswith(old[at:]) for at in candidates):
@@ -61,13 +61,13 @@ def is_inserted(old: str, new: str) -> bool:
 
 
 def is_run_inserted(old: str, new: str) -> bool:
-    """Return True if `new` is `old` with one run of letters inserted."""
+    """True if `new` is `old` plus one run of letters."""
     start = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     return any(new.endswith(old[at:]) for at in range(start + 1))
 
 
 def is_left(old: str, new: str) -> bool:
-    """Return True if `new` is `old` with some letters removed."""
+    """True if `new` is `old` with some letters removed."""
     letters = iter(old)
     return all(letter in letters for letter in new)
 
@@ -86,7 +86,7 @@ def test_a_put_adds_our_entry_and_changes_no_other_byte(family: Family, texts: s
         assert {key: value for key, value in added.items() if key != "name"} == entry
         assert without(after, PATH) == without(with_value(before, PATH, 0), PATH)
         blank = not before or (files.HOLDER in before and not lookup(before, PATH[:1]))
-        assert is_inserted(text, new) or blank  # `{ }` and an empty list are replaced by lines
+        assert is_inserted(text, new) or blank  # lines may replace `{ }` or an empty list
 
     check()
 
@@ -104,7 +104,7 @@ def test_a_drop_after_a_put_gives_the_bytes_back_where_there_were_servers(
         new = put(family, text, PATH, entry)
         ended = (
             text if text.endswith("\n") or family is not toml_file else None
-        )  # a TOML table needs a line break before it
+        )  # drop keeps the line break that put needed before a TOML table
         dropped = family.drop(new, PATH, "f")
         assert family.read(dropped, "f") == before
         assert ended is None or dropped == ended

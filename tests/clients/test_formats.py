@@ -117,7 +117,7 @@ def test_an_entry_is_taken_out_alone(family: Family, text: str, expected: str) -
 def test_what_cannot_be_changed_safely_is_refused(family: Family, text: str) -> None:
     with pytest.raises(EditRefusedError) as caught:
         family.put(text, PATH, ENTRY, "f")
-    assert caught.value.hint == "Make this change by hand"  # our own verb opens another file
+    assert caught.value.hint == "Make this change by hand"  # our own verb would edit a different file
 
 
 @pytest.mark.parametrize(

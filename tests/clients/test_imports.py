@@ -1,4 +1,4 @@
-"""Which servers an import offers, under which names, which of their values are secret, and how they are moved out."""
+"""Imports: which servers are offered and under which names, which values are secret, and how secrets are moved out."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_what_was_taken_over_with_its_secrets_in_the_keyring_is_known_again() ->
     assert names([mine, third], text) == [
         ("a", "a"),
         ("a-windsurf", ""),
-    ]  # neither of two secrets is mistaken for the other
+    ]  # different secrets are never treated as equal
     assert names([found("a", one | {"command": "y"})], text) == [("a-cursor", "")]
 
 
@@ -193,7 +193,7 @@ def test_taking_servers_away_keeps_all_else_and_a_backup(tmp_path: Path) -> None
                                         "X-Api-Key:${keyring:s.X-Api-Key}"]},
             {"s.api_key": "k3y-of-mine", "s.Authorization": TOKEN, "s.X-Api-Key": "k3y-of-other"},
         ),
-        (  # different values never share a name; equal ones may
+        (  # different values never share a name; equal values may
             {"command": "x", "args": ["--token", "k3y-of-mine", "--token", "k3y-of-other", "--token", "k3y-of-mine"]},
             {"command": "x", "args": ["--token", "${keyring:s.token}", "--token", "${keyring:s.token-2}", "--token",
                                       "${keyring:s.token}"]},
@@ -205,7 +205,7 @@ def test_taking_servers_away_keeps_all_else_and_a_backup(tmp_path: Path) -> None
              "client_secret": "${keyring:s.client_secret}"},
             {"s.exaApiKey": "k3y%2Dof-mine", "s.client_secret": "plain"},
         ),
-        (  # some services have the key in the path
+        (  # some services put the key in the path
             {"url": f"https://a.test/s/{TOKEN}/mcp"},
             {"url": "https://a.test/s/${keyring:s.url}/mcp"},
             {"s.url": TOKEN},

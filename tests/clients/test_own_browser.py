@@ -1,4 +1,4 @@
-"""Servers that drive a browser, imported from AI tools: each session keeps its own browser, as it had there."""
+"""Imported servers that drive a browser: each session has its own browser, as in the AI tool."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def read(machine: Machine, client: str, folder: Path | None = None) -> dict[str,
     return entries(read_servers(BY_NAME[client], machine, folder))
 
 
-# Servers as each client's documentation writes them -> in our keys. {HOME} is the home folder.
+# Servers in the form that each client documents, and the same servers with our keys. {HOME} is the home folder.
 CASES: list[tuple[str, str, dict[str, Any] | str, dict[str, Any]]] = [
     (
         "claude-code",
@@ -447,7 +447,7 @@ def test_a_clients_server_is_read_in_our_keys(
 
 
 @pytest.mark.requirement("import-spellings")
-@pytest.mark.parametrize("platform", PLATFORMS)  # config-24 among them
+@pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("client", CLIENTS, ids=[client.name for client in CLIENTS])
 def test_every_client_is_read_on_every_platform(tmp_path: Path, client: Client, platform: str) -> None:
     world = world_in(tmp_path, platform)
@@ -460,16 +460,16 @@ def test_every_client_is_read_on_every_platform(tmp_path: Path, client: Client, 
     assert found_servers(world.machine).servers == (found,)
 
 
-@pytest.mark.parametrize("key", ["mcp-servers", "mcp_servers", "mcpServers"])  # config-16, config-17
+@pytest.mark.parametrize("key", ["mcp-servers", "mcp_servers", "mcpServers"])
 def test_other_spellings_of_the_key_that_holds_the_servers_are_read(tmp_path: Path, key: str) -> None:
-    path = saved(tmp_path, ".cursor/mcp.json", f'// c\n{{"{key}":{{"a":{{"command":"x"}},}},}}')  # config-15
+    path = saved(tmp_path, ".cursor/mcp.json", f'// c\n{{"{key}":{{"a":{{"command":"x"}},}},}}')
     (found,) = read_servers(BY_NAME["cursor"], machine_in(tmp_path)).servers
     assert (found.name, found.entry, found.keys, found.line) == ("a", {"command": "x"}, (key, "a"), 2)
     assert [move.file for move in move_out([found])] == [path]
     assert path.read_text() == f'// c\n{{"{key}":{{}},}}'
 
 
-def test_claude_code_keeps_servers_of_one_folder_in_the_users_file(tmp_path: Path) -> None:  # config-25
+def test_claude_code_keeps_servers_of_one_folder_in_the_users_file(tmp_path: Path) -> None:
     folder = tmp_path / "src"
     projects = {
         str(folder): {"mcpServers": {"pp": {"command": "p"}}},
@@ -507,7 +507,7 @@ def test_in_the_home_folder_the_users_own_file_is_read_once(tmp_path: Path, clie
         assert [(one.name, one.folder) for one in found] == [("a", None)]
 
 
-def test_opencode_lays_its_files_over_each_other_mappings_too(tmp_path: Path) -> None:  # config-28
+def test_opencode_lays_its_files_over_each_other_mappings_too(tmp_path: Path) -> None:
     folder = tmp_path / "src"
     saved(tmp_path, ".config/opencode/opencode.json",
           '{"mcp": {"s": {"type": "remote", "url": "https://s", "headers": {"G": "1", "S": "g"}}}}')  # fmt: skip
@@ -524,7 +524,7 @@ def test_opencode_lays_its_files_over_each_other_mappings_too(tmp_path: Path) ->
 def test_opencode_2_keeps_its_servers_one_level_below(tmp_path: Path) -> None:
     world = world_in(tmp_path)
     newer = {"a": {"type": "local", "command": ["x"], "disabled": True, "timeout": {"startup": 2000, "request": 500}}}
-    older = {"b": {"type": "local", "command": ["y"]}}  # both forms count
+    older = {"b": {"type": "local", "command": ["y"]}}  # OpenCode reads both forms
     text = json.dumps({"mcp": {"timeout": {"startup": 1}, "servers": newer} | older}, indent=2)
     path = file_of(BY_NAME["opencode"], world)
     path.write_text(text)
@@ -540,13 +540,13 @@ def test_opencode_2_keeps_its_servers_one_level_below(tmp_path: Path) -> None:
     assert list(read(world.machine, "opencode")) == ["a", "b"]
     disconnect("opencode", world)
     assert path.read_text() == text
-    saved(tmp_path, str(path), '{"mcp": {"servers": {"type": "local", "command": ["x"]}}}')  # a server of that name
+    saved(tmp_path, str(path), '{"mcp": {"servers": {"type": "local", "command": ["x"]}}}')  # a server named servers
     assert list(read(world.machine, "opencode")) == ["servers"]
 
 
 @pytest.mark.parametrize(
     ("entry", "why"),
-    [  # config-18
+    [
         ([], "it is not a mapping"),
         ("x", "it is not a mapping"),
         ({}, "it has neither command nor url"),
@@ -804,7 +804,7 @@ def started(config: Config) -> dict[str, str]:
     [("[cursor, claude-code]", "of-cursor"), ("[claude-code, cursor]", "of-claude"), ("claude", "of-claude")],
 )
 def test_the_first_listed_that_has_a_name_gives_the_whole_entry(tmp_path: Path, imports: str, expected: str) -> None:
-    cursor(tmp_path, same={"command": "of-cursor"}, more={"command": "m"})  # config-03, config-04
+    cursor(tmp_path, same={"command": "of-cursor"}, more={"command": "m"})
     claude(tmp_path, same={"command": "of-claude", "env": {"T": "s"}})
     config = laid(tmp_path, f"settings: {{imports: {imports}}}")
     assert config.servers["same"].command == expected
@@ -815,13 +815,13 @@ def test_the_first_listed_that_has_a_name_gives_the_whole_entry(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("lower", "upper", "expected"),
     [
-        ({"command": "a"}, "{command: b}", {"command": "b"}),  # config-02
-        ({"command": "cursor", "args": ["1"]}, "{env: {A: '1'}}",  # config-05
+        ({"command": "a"}, "{command: b}", {"command": "b"}),
+        ({"command": "cursor", "args": ["1"]}, "{env: {A: '1'}}",
          {"command": "cursor", "args": ("1",), "env": {"A": "1"}}),
-        ({"command": "c", "args": ["1"]}, "{url: 'https://z.test'}", {"url": "https://z.test"}),  # config-07
-        ({"url": "https://a.test", "headers": {"Authorization": "s"}}, "{url: 'https://b.test'}",  # config-08
+        ({"command": "c", "args": ["1"]}, "{url: 'https://z.test'}", {"url": "https://z.test"}),
+        ({"url": "https://a.test", "headers": {"Authorization": "s"}}, "{url: 'https://b.test'}",
          {"url": "https://b.test"}),
-        ({"url": "https://a.test", "headers": {"A": "s"}}, "{url: 'https://a.test', idle_timeout: 3}",  # config-09
+        ({"url": "https://a.test", "headers": {"A": "s"}}, "{url: 'https://a.test', idle_timeout: 3}",
          {"url": "https://a.test", "headers": {"A": "s"}, "idle_timeout": 3.0}),
         ({"command": "c"}, "{disabled: true}", {"command": "c", "disabled": True}),
         ({"command": "c", "disabled": True}, "{enabled: true}", {"command": "c"}),
@@ -895,7 +895,7 @@ def test_our_own_entry_is_in_no_layer(tmp_path: Path) -> None:
     assert laid(tmp_path, "settings: {imports: [cursor]}").servers == {}
 
 
-def test_a_projects_file_lies_over_servers_yaml_over_an_import(tmp_path: Path) -> None:  # config-01
+def test_a_projects_file_lies_over_servers_yaml_over_an_import(tmp_path: Path) -> None:
     cursor(tmp_path, x={"command": "one", "args": ["1"]}, y={"command": "two", "args": ["2"]})
     config = laid(tmp_path, "settings: {imports: [cursor]}\nservers: {x: {env: {A: '1'}}}")
     file = ProjectFile(tmp_path / "p" / ".multi-mcp.yaml", b"servers: {x: {title: T}, y: {args: ['3']}}")

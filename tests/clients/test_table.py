@@ -1,4 +1,4 @@
-"""The table of clients: complete, with its sources."""
+"""The table of clients is complete and names its sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that were moved out of clients' files are put back: whole if nothing else changed, or else entry by entry."""
+"""Undoing a move: servers return to the clients' files. A file that did not change meanwhile is restored whole."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EACH = pytest.mark.parametrize(("client", "name"), SAMPLES, ids=[f"{c.name}-{nam
 
 
 def move(client: Client, world: ClientsContext) -> None:
-    """Do the same as `import --move`."""
+    """Move the client's servers out as `import --move` does."""
     kept = [each.backup for each in recorded_moves(world)]
     record_import(world, [], move_out(read_servers(client, world.machine).servers, kept))
 
@@ -124,7 +124,7 @@ def test_an_undo_that_was_interrupted_before_its_note_is_finished_by_the_next(tm
     original = path.read_bytes()
     move(client, world)
     (left,) = recorded_moves(world)
-    path.write_bytes(original)  # as an undo of an earlier release left it
+    path.write_bytes(original)  # as an interrupted undo leaves it
     left.backup.unlink()
     (done,) = put_back(world)
     assert (done.why_not, path.read_bytes()) == ("", original)

@@ -1,4 +1,4 @@
-"""`ask` in servers.yaml: read in all spellings, mistakes reported with their line, edited without changing the rest."""
+"""`ask` in servers.yaml: all spellings are read, mistakes are reported with their line, edits change nothing else."""
 
 from __future__ import annotations
 

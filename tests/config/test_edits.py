@@ -46,7 +46,7 @@ def merged(text: str, found: dict[str, ToolSwitch], server: str = "s") -> str:
 
 
 def changes(old: str, new: str) -> list[tuple[str, str]]:
-    """Return the removed and the inserted words, without blanks at the ends."""
+    """Return the removed and inserted words, without surrounding blanks."""
     one, other = (re.findall(r"\w+|\s|.", text) for text in (old, new))
     codes = difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
     return [("".join(one[a:b]).strip(), "".join(other[c:d]).strip()) for tag, a, b, c, d in codes if tag != "equal"]
@@ -284,7 +284,7 @@ def test_what_could_do_damage_is_refused(text: str, edit: Callable[[str], str]) 
 
 
 @pytest.mark.parametrize("text", ["a: [", "servers:\n\tx: 1\n", "a: *b\n", "--- a\n--- b\n"])
-def test_a_file_that_cannot_be_read_is_never_edited(text: str) -> None:  # merge-11, config-32
+def test_a_file_that_cannot_be_read_is_never_edited(text: str) -> None:
     for edit in (
         lambda: set_server_enabled(text, "s", True),
         lambda: merge_tools(text, {"s": {"a": ON}}),
@@ -507,13 +507,13 @@ BRACES = str.maketrans("", "", "{} ")  # lines may replace an empty {}
 
 
 def is_inside(part: str, whole: str) -> bool:
-    """Return True if all letters of `part` are in `whole`, in order: nothing was removed."""
+    """True if `whole` contains all letters of `part` in order, so nothing was removed."""
     left = iter(whole)
     return all(any(letter == other for other in left) for letter in part)
 
 
 def lines_kept(old: str, new: str, but: str) -> bool:
-    """Return True if every line of the old text, except those that contain `but`, is in the new one, in order."""
+    """True if every line of the old text is in the new text, in order. Lines that contain `but` may be missing."""
     left = iter(new.splitlines(keepends=False))
     return all(any(line == other for other in left) for line in old.splitlines() if but not in line)
 
@@ -531,7 +531,7 @@ def test_switching_a_tool_changes_that_tool_alone(text: str, data: st.DataObject
     assert after.servers[server].tools == known | {tool: ToolSwitch(enabled, stale)}
     assert [n for n in after.servers if n != server] == [n for n in before.servers if n != server]
     assert all(after.servers[n].tools == before.servers[n].tools for n in before.servers if n != server)
-    if tool not in known:  # a pure insertion (which may replace {} or null)
+    if tool not in known:  # only text is inserted, except that {} or null may be replaced
         assert is_inside(text.translate(BRACES), new.translate(BRACES))
 
 
@@ -539,7 +539,7 @@ def test_switching_a_tool_changes_that_tool_alone(text: str, data: st.DataObject
 def test_all_tools_gone_and_back_again_gives_the_same_bytes(text: str) -> None:
     servers = read(text).servers
     found = {name: dict.fromkeys(server.tools or {}, ON) for name, server in servers.items()}
-    text = merge_tools(text, found).text  # nothing was stale before
+    text = merge_tools(text, found).text  # clears the stale marks
     gone = merge_tools(text, {name: dict.fromkeys(tools, GONE) for name, tools in found.items()})
     assert gone.refused == {}
     for name, server in read(gone.text).servers.items():

@@ -1,4 +1,4 @@
-"""Files that other programs save, too: their saves are waited for and never lost."""
+"""Files that other programs also save: their saves are waited for and never lost."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def test_a_file_is_waited_for_as_long_as_it_is_being_saved_and_no_longer(tmp_pat
         wait_until_quiet(path, sleep, lambda: now[0])
         return len(times)
 
-    assert waited(0, age=1.0) == 0  # the usual case
-    assert waited(0, age=-60.0) == 0  # a file system with another clock
+    assert waited(0, age=1.0) == 0  # saved long enough ago
+    assert waited(0, age=-60.0) == 0  # the file system's clock is ahead
     assert waited(3) == 4
     assert waited(1000) == QUIET_LOOKS
     assert sum(times) <= 2.01
@@ -93,7 +93,7 @@ def moved(one: Path, to: Path) -> None:
 
 
 def is_opened(path: Path, began: threading.Event) -> None:
-    """Wait until the editor writes, or until its open(2) waits for the end of our lease."""
+    """Wait until the editor has written, or until its open(2) waits for us to release our lease."""
     number = path.stat().st_ino
     wait_until(lambda: began.is_set() or waits_for_lease(number))
 
@@ -106,7 +106,7 @@ def waits_for_lease(number: int) -> bool:
 
 @pytest.fixture(params=["with leases", "without leases", "without exchange", "with neither"])
 def disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Simulate the abilities of a system or a disk."""
+    """Simulate what a system or a disk supports."""
     if request.param in ("without leases", "with neither"):
         monkeypatch.setattr(files, "take_lease", lambda descriptor, exclusive=False: None)
     if request.param in ("without exchange", "with neither"):
@@ -117,7 +117,7 @@ def disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 @posix_only
 @pytest.mark.requirement("file-slow-editor")
 def test_an_editor_that_begins_in_the_last_moment_wins_whole(tmp_path: Path, disk: str) -> None:
-    """The editor opens the file before we replace it, and writes for a while."""
+    """The editor opens the file just before we replace it, and writes for a while."""
     path, began = tmp_path / "f", threading.Event()
     path.write_bytes(b"old")
     os.utime(path, (1000, 1000))
@@ -160,7 +160,7 @@ def test_an_editor_that_moves_the_file_away_in_the_last_moment_finds_none(tmp_pa
 @linux_only
 @pytest.mark.requirement("file-slow-editor")
 def test_nobody_reads_our_text_until_it_is_known_to_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that reads right after saving, and saves again, would lose the first save."""
+    """A program that reads our text, and then saves, would lose the editor's save."""
     path, fresh, seen = tmp_path / "f", tmp_path / "g", list[bytes]()
     path.write_bytes(b"old")
     fresh.write_bytes(b"saved")
@@ -191,7 +191,7 @@ def test_an_editor_that_found_the_file_before_it_was_replaced_and_opens_it_after
     editor: list[threading.Thread] = []
 
     def open_late(folder: Path) -> None:
-        (left,) = folder.glob(".f.*.tmp")  # the old file still has this name
+        (left,) = folder.glob(".f.*.tmp")  # the name of the old file after the exchange
         editor.append(threading.Thread(target=slow_writer, args=(left, [b"one ", b"two"], 0.03, os.O_TRUNC, began)))
         editor[0].start()
         is_opened(left, began)
@@ -227,7 +227,7 @@ def test_an_editor_that_pauses_is_waited_for_while_it_has_the_file_open(tmp_path
 def test_a_file_that_nobody_writes_is_replaced_at_once(tmp_path: Path) -> None:
     path, asked = tmp_path / "f", list[int]()
     path.write_bytes(b"old")
-    with path.open("rb"):  # a reader does not delay anything
+    with path.open("rb"):  # readers do not delay us
         write_atomic(path, b"ours", lambda: asked.append(1) if os.name != "nt" else None)
     assert path.read_bytes() == b"ours"
 

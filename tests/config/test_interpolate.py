@@ -1,4 +1,4 @@
-"""Variables that are replaced, left alone, or missing."""
+"""Variables in configuration values: replaced, left alone, or missing."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_text_is_expanded(text: str, expected: str) -> None:
 
 
 MISSING = [
-    ("a${NOPE}b", "ab", ("NOPE",)),  # interp-04
+    ("a${NOPE}b", "ab", ("NOPE",)),
     ("${A}$env:B{env:C}${env:D}${keyring:e}${A}", "", ("A", "B", "C", "D", "keyring:e")),
     ("${NOPE:-${ALSO}}x", "x", ("ALSO",)),
 ]
@@ -110,7 +110,7 @@ def test_hundreds_of_thousands_of_open_braces_are_no_work() -> None:
     assert expanded(text).missing == ()
 
 
-# --- a whole server
+# --- resolving a whole server
 
 
 def resolved(server: ServerConfig, environ: Mapping[str, str] = ENVIRON) -> ServerConfig:
@@ -133,10 +133,10 @@ def test_every_text_of_a_server_is_resolved() -> None:
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("~", "/home/me"),  # interp-14
-        ("~/x", "/home/me/x"),  # interp-15
-        ("~user/x", "~user/x"),  # interp-16
-        ("/abs", "/abs"),  # interp-17
+        ("~", "/home/me"),
+        ("~/x", "/home/me/x"),
+        ("~user/x", "~user/x"),
+        ("/abs", "/abs"),
         ("~\\x", "/home/me\\x"),
         ("a/~/b", "a/~/b"),
     ],
@@ -168,7 +168,7 @@ def test_all_missing_names_are_in_one_error_and_no_value_is() -> None:
 
 
 @pytest.mark.parametrize("environ", [{}, {"TOK": ""}])
-def test_a_missing_bearer_token_is_named_before_any_request(environ: dict[str, str]) -> None:  # interp-23
+def test_a_missing_bearer_token_is_named_before_any_request(environ: dict[str, str]) -> None:
     with pytest.raises(MissingVariableError, match="TOK"):
         resolved(ServerConfig("s", url="https://x", bearer_token_env="TOK"), environ)
     server = resolved(ServerConfig("s", url="https://x", bearer_token_env="TOK"), {"TOK": "t"})
@@ -176,7 +176,7 @@ def test_a_missing_bearer_token_is_named_before_any_request(environ: dict[str, s
 
 
 @pytest.mark.parametrize("value", ["not a url", "ftp://x", "https://u:hush@h/", "", "https://h/\r\nX: y"])
-def test_an_address_is_checked_after_its_variables(value: str) -> None:  # interp-10
+def test_an_address_is_checked_after_its_variables(value: str) -> None:
     with pytest.raises(ConfigError) as caught:
         resolved(ServerConfig("s", url="${U}"), {"U": value})
     assert "hush" not in str(caught.value)
@@ -201,7 +201,7 @@ def test_a_value_that_nothing_can_be_started_with_is_refused_by_place(server: Se
 def test_a_header_takes_no_second_line_and_a_command_is_not_empty() -> None:
     with pytest.raises(ConfigError, match="header X"):
         resolved(ServerConfig("s", url="https://x", headers={"X": "${V}"}), {"V": "a\r\nY: b"})
-    for unsent in ("a\x07", "\u00fc", "\u6f22"):  # headers are ASCII
+    for unsent in ("a\x07", "\u00fc", "\u6f22"):  # headers must be ASCII
         with pytest.raises(ConfigError, match="header X of s contains a character that cannot be sent"):
             resolved(ServerConfig("s", url="https://x", headers={"X": "${V}"}), {"V": unsent})
     with pytest.raises(ConfigError, match="empty"):

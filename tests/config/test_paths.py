@@ -1,4 +1,4 @@
-"""The paths of our files."""
+"""Paths of multi-mcp's own files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Detection of command lines that start a server with its own browser."""
+"""Detecting command lines that start a server with its own browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""servers.yaml on the disk: nothing is lost or half written."""
+"""servers.yaml on disk: no edit is lost or half written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from trayapp.tray.actions import VERB_S
 
 TEXT = "# mine\r\nservers:\r\n  s: {command: 'x'}   # é\r\n"
 posix_only = pytest.mark.skipif(os.name == "nt", reason="modes and links as on POSIX")
-NOBODY = 65534  # an ordinary user, since file modes do not apply to root
+NOBODY = 65534  # an ordinary user, because file modes do not restrict root
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> Path:
 
 @contextmanager
 def nobody(folder: Path) -> Iterator[None]:
-    """Become an ordinary user who owns that folder."""
+    """Become an ordinary user who owns the folder, unless already one."""
     if os.geteuid() != 0:
         yield
         return
@@ -63,7 +63,7 @@ def only_file_in(folder: Path) -> str:
 
 
 @pytest.mark.requirement("file-comments-kept")
-def test_an_edit_keeps_every_other_byte(path: Path) -> None:  # merge-13
+def test_an_edit_keeps_every_other_byte(path: Path) -> None:
     assert switch(ConfigStore(path), "s", False)
     assert path.read_bytes() == TEXT.replace("'x'}", "'x', disabled: true}").encode()
     assert only_file_in(path.parent) == "servers.yaml"
@@ -169,7 +169,9 @@ def test_an_edit_gives_up_against_an_editor_that_never_rests(path: Path) -> None
 
 
 def test_an_edit_ends_before_the_tray_gives_it_up() -> None:
-    """The last attempt may wait for an editor: before it reads, before and after it writes, and to read again."""
+    """The last attempt may wait for an editor four times: before it reads, before and after it writes, and to read
+    again.
+    """
     last_attempt_s = 4 * QUIET_LOOKS * QUIET_S
     assert EDIT_S + last_attempt_s < VERB_S
     assert LOCK_WAIT_S < VERB_S
@@ -183,7 +185,7 @@ def test_an_edit_waits_for_other_programs_edits_no_longer_than_for_all(home: Pat
     assert not store.path.exists()
 
 
-def test_a_file_that_cannot_be_read_is_left_alone(path: Path) -> None:  # merge-11, config-32
+def test_a_file_that_cannot_be_read_is_left_alone(path: Path) -> None:
     path.write_bytes(b"servers: [\n")
     with pytest.raises(UnparsableError) as caught:
         switch(ConfigStore(path), "s", False)
@@ -328,7 +330,7 @@ def test_what_cannot_be_replaced_yet_is_looked_at_again_before_the_next_try(home
         path.write_bytes(b"saved")
 
     with nobody(home):
-        home.chmod(0o500)  # replacing fails as for an open file
+        home.chmod(0o500)  # makes replacing fail, as for an open file
         with pytest.raises(FileChangedError):
             _take_place(fresh, path, still_as_seen, tries=3)
         home.chmod(0o700)
@@ -343,7 +345,7 @@ def test_a_full_disk_leaves_the_old_file_whole(path: Path) -> None:
 
     old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (8, limits[1]))  # no file may exceed 8 bytes: a write stops in the middle
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, limits[1]))  # a write stops after 8 bytes
     try:
         with pytest.raises(StorageError, match="Cannot write"):
             switch(ConfigStore(path), "s", False)
@@ -391,7 +393,7 @@ def test_the_sample_names_no_place_and_runs_wherever_this_installation_lies(comm
 @pytest.mark.parametrize(
     ("entry", "is_ours"),
     [
-        ("[/usr/lib/multi-mcp/multi-mcp-shim, sample-server]", True),  # written by the first release
+        ("[/usr/lib/multi-mcp/multi-mcp-shim, sample-server]", True),  # as the first release wrote it
         ("[/usr/lib/multi-mcp/multi-mcp, sample-server]", True),
         ("[multi-mcp, sample-server, more]", False),
         ("[other, sample-server]", False),

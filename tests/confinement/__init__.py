@@ -1,1 +1,1 @@
-"""Tests of confined server programs, with programs that try to get out."""
+"""Tests of confined server programs, including programs that try to escape."""

@@ -1,4 +1,4 @@
-"""A real gateway, with its own home for each test."""
+"""The fixture for a real gateway with its own home."""
 
 from __future__ import annotations
 

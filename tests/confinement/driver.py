@@ -1,6 +1,7 @@
-"""Tries every way out as whatever user runs this: `driver.py FACTS`. Prints {way: [without, confined]} as JSON.
+"""Runs the named escape attempts of hostile.py as the current user: `driver.py FACTS NAME...`.
 
-Standard library and the confinement itself: a system's own Python runs it, as an ordinary user.
+It prints {name: [without, confined]} as JSON. It needs only the standard library and the confinement, so an ordinary
+user can run it with the system's Python.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from trayapp.model.config import Confine
 
 
 async def attempts(facts_file: str, names: list[str]) -> dict[str, list[str]]:
-    """Return the outcome of each way, without and with confinement."""
+    """Return the outcome of each attempt, first without and then with confinement."""
     facts: dict[str, Any] = json.loads(Path(facts_file).read_text())
     env = {"HOME": facts["home"], "PATH": "/usr/bin:/bin"}
     argv = (sys.executable, str(Path(facts["cwd"], "hostile.py")), facts_file, *names)

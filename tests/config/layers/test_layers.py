@@ -1,4 +1,4 @@
-"""Entries laid over each other."""
+"""Merging an entry into the entry below it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trusted project's file over the user's configuration: merged per field, with its own processes and problems."""
+"""A trusted project's file over the user's configuration: merged by field, with its own processes and problems."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_what_only_the_project_has_is_its_own(tmp_path: Path) -> None:
 @pytest.mark.requirement("project-over-user")
 @pytest.mark.parametrize(
     ("entry", "own", "expected"),
-    [  # config-01, config-05 to config-09
+    [
         ("x: {command: three}", True, {"command": "three", "args": ("1",), "env": {}}),
         ("x: {env: {B: '2'}}", True, {"command": "one", "args": ("1",), "env": {"B": "2"}}),
         ("x: {args: ['2'], env: {B: '2'}}", True, {"args": ("2",), "env": {"B": "2"}}),
@@ -74,7 +74,7 @@ def test_an_entry_lies_over_the_users_field_by_field(
 @pytest.mark.requirement("project-over-user")
 @pytest.mark.parametrize(
     ("below", "above", "line"),
-    [  # config-30, config-31: a command may contain its arguments
+    [  # a command may contain its arguments
         ("command: one, args: ['1']", "command: npx -y z", "npx -y z"),
         ("command: one, args: ['1']", "command: [npx, z]", "npx z"),
         ("command: one, args: ['1']", "command: [npx]", "npx 1"),
@@ -114,9 +114,9 @@ def test_mcp_json_is_read_with_comments_tabs_and_its_own_words(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        ("servers: {arr: [], ok: {command: c}}", 1, "mapping"),  # config-18
-        ("servers: {ok: {command: c}, both: {command: c, url: 'https://x.test'}}", 1, "both has both"),  # config-19
-        ("servers:\n  ok: {command: c}\n  none: {}", 3, "none has neither"),  # config-20
+        ("servers: {arr: [], ok: {command: c}}", 1, "mapping"),
+        ("servers: {ok: {command: c}, both: {command: c, url: 'https://x.test'}}", 1, "both has both"),
+        ("servers:\n  ok: {command: c}\n  none: {}", 3, "none has neither"),
         ("servers:\n  ok: {command: c}\n  x: {url: 5}", 3, "url"),
         ("settings: {linger: 1}\nservers: {ok: {command: c}}", 1, "may define only servers"),
     ],
@@ -136,7 +136,6 @@ def test_one_wrong_entry_is_the_projects_problem_and_leaves_the_others(
     "text", ["servers: [", "\xff", "- a", "servers: {a: {command: x}, a: {command: y}}", "mcp add"]
 )
 def test_a_file_that_cannot_be_used_changes_nothing_but_the_problems(tmp_path: Path, text: str) -> None:
-    """config-32."""
     made = laid(tmp_path, text)
     assert list(made.config.servers) == ["x", "web", "tools", "idle"]
     assert (made.own, made.named) == (frozenset(), ())
@@ -145,7 +144,7 @@ def test_a_file_that_cannot_be_used_changes_nothing_but_the_problems(tmp_path: P
 
 def test_the_users_own_problems_stay_the_users(tmp_path: Path) -> None:
     made = laid(tmp_path, "servers: {x: {title: t}}", user="servers: {x: {command: c, foo: 1}, y: {}}")
-    assert [problem.server for problem in made.config.problems] == ["x"]  # an unknown key that is now part of its entry
+    assert [problem.server for problem in made.config.problems] == ["x"]  # its unknown key is in the merged entry
     assert list(made.config.servers) == ["x"]
 
 

@@ -1,4 +1,4 @@
-"""A project's file is found from the session's folder upwards and read once, with the programs that it names."""
+"""A project's file is searched for from the session's folder upwards, and read once with the programs that it names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def put(folder: Path, name: str = ".multi-mcp.yaml", text: str = "servers: {}\n"
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """home/a/b/c, resolved."""
+    """Create the folders home/a/b/c. Return the resolved folder above them."""
     (tmp_path / "home" / "a" / "b" / "c").mkdir(parents=True)
     return tmp_path.resolve()
 

@@ -1,4 +1,4 @@
-"""A command line in one string, and relative paths among its words."""
+"""Command lines in a single string, and relative paths among their words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trayapp.config.read.command import is_relative, path_exists, relative_paths
 from trayapp.config.read.parse import parse
 
 POSIX = [
-    ("npx -y @upstash/context7-mcp", ["npx", "-y", "@upstash/context7-mcp"]),  # config-30
+    ("npx -y @upstash/context7-mcp", ["npx", "-y", "@upstash/context7-mcp"]),
     ("  node\t server.js \n", ["node", "server.js"]),
     ("node", ["node"]),
     ('"/opt/My Tools/run" --x', ["/opt/My Tools/run", "--x"]),
@@ -111,9 +111,9 @@ def test_whether_a_path_exists_is_never_an_error(tmp_path: Path) -> None:
         ("uv --directory /srv/x run main.py", []),
         ("uv run --directory=~/x ./main.py", []),
         ("uv --directory ./x run main.py", ["./x", "main.py"]),
-        ("uv run --project /srv/x main.py", ["main.py"]),  # the environment's project, not the folder
+        ("uv run --project /srv/x main.py", ["main.py"]),  # --project sets the environment's project, not the folder
         ("npm --prefix C:/srv/x start", []),
-        ("npx -y tool --directory /srv ./x", ["./x"]),  # the server's own option
+        ("npx -y tool --directory /srv ./x", ["./x"]),  # an option of the server, not of npx
     ],
 )
 def test_words_that_mean_another_thing_in_another_folder_are_found(line: str, found: list[str]) -> None:

@@ -27,14 +27,14 @@ def read(text: str) -> Config:
 
 
 def one(entry: str) -> ServerConfig:
-    """Return the server of an entry written as a flow, without problems."""
+    """Return the server of an entry in flow style. Assert that it has no problems."""
     config = read(f"servers: {{s: {entry}}}")
     assert config.problems == ()
     return config.servers["s"]
 
 
 def wrong(entry: str) -> Problem:
-    """Return the first fatal problem of an entry; the other entries are read."""
+    """Return the entry's first fatal problem. Assert that the entries around it are read."""
     config = read(f"servers:\n  before: {{command: x}}\n  s: {entry}\n  after: {{url: 'https://x/'}}\n")
     assert list(config.servers) == ["before", "after"]
     return next(problem for problem in config.problems if problem.fatal)
@@ -77,7 +77,7 @@ def test_a_profile_whose_limits_cannot_be_read_is_left_out_instead_of_showing_ev
         ("{url: 'https://a/', bearer_token_env: '{env:TOKEN}'}", "Write it as TOKEN"),
         ("{url: 'https://a/', bearer_token_env: '$env:TOKEN'}", "Write it as TOKEN"),
         ("{url: 'https://a/', bearer_token_env: '${keyring:a}'}", ""),
-        ("{url: 'https://a/', bearer_token_env: eyJhbGciOi.eyJzdWIi.c2ln}", ""),  # no part of a token is repeated
+        ("{url: 'https://a/', bearer_token_env: eyJhbGciOi.eyJzdWIi.c2ln}", ""),  # the hint repeats no part of a token
         ("npx server", "Write it as {command: ...} or {url: ...}"),
         ("[npx, server]", "Write it as {command: ...} or {url: ...}"),
     ],
@@ -129,7 +129,7 @@ UNPARSABLE = [
 
 @pytest.mark.requirement("file-broken-goes-on")
 @pytest.mark.parametrize(("text", "line", "words"), UNPARSABLE)
-def test_an_unusable_file_is_an_error_with_its_place(text: str, line: int, words: str) -> None:  # merge-11, config-32
+def test_an_unusable_file_is_an_error_with_its_place(text: str, line: int, words: str) -> None:
     with pytest.raises(UnparsableError) as caught:
         read(text)
     problem = caught.value.problem
@@ -170,7 +170,7 @@ def test_a_large_file_names_its_limit() -> None:
 
 
 @pytest.mark.parametrize("key", ["servers", "mcpServers", "mcp-servers", "mcp_servers"])
-def test_servers_have_four_names(key: str) -> None:  # config-16, config-17
+def test_servers_have_four_names(key: str) -> None:
     assert list(read(f"{key}:\n  a: {{command: x}}\n").servers) == ["a"]
 
 
@@ -214,14 +214,14 @@ def test_a_name_that_cannot_be_one_is_a_problem(name: str) -> None:
 
 
 WRONG_ENTRIES = [
-    ("[]", ["s"]),  # config-18
+    ("[]", ["s"]),
     ("text", ["s"]),
     ("5", ["s"]),
-    ("{}", ["command", "url"]),  # config-20
+    ("{}", ["command", "url"]),
     ("", ["command", "url"]),
     ("null", ["command", "url"]),
-    ("{url: null, command: null}", ["command", "url"]),  # interp-11
-    ("{command: c, url: 'https://x'}", ["s", "command", "url"]),  # config-19
+    ("{url: null, command: null}", ["command", "url"]),
+    ("{command: c, url: 'https://x'}", ["s", "command", "url"]),
     ("{command: 5}", ["command"]),
     ("{command: true}", ["command"]),
     ("{command: {a: b}}", ["command"]),
@@ -248,7 +248,7 @@ WRONG_ENTRIES = [
     ("{command: x, inherit_env: 0}", ["inherit_env"]),
     ("{command: x, lifecycle: lasy}", ["lifecycle", "keep-alive"]),
     ("{command: x, lifecycle: [lazy]}", ["lifecycle"]),
-    ("{command: x, always_on: true, lifecycle: lazy}", ["always_on", "lifecycle"]),  # life-32
+    ("{command: x, always_on: true, lifecycle: lazy}", ["always_on", "lifecycle"]),
     ("{command: x, always_on: false, lifecycle: keep-alive}", ["always_on", "lifecycle"]),
     ("{command: x, always_on: true, lifecycle: eager}", ["always_on", "lifecycle"]),
     ("{command: x, enabled: true, disabled: true}", ["enabled", "disabled"]),
@@ -267,7 +267,7 @@ WRONG_ENTRIES = [
     ("{command: x, type: http}", ["type", "url"]),
     ("{command: x, type: carrier-pigeon}", ["type"]),
     ("{url: 'https://x', type: stdio}", ["type", "command"]),
-    ("{url: not a url}", ["url"]),  # interp-10
+    ("{url: not a url}", ["url"]),
     ("{url: 'ftp://x/'}", ["url", "http"]),
     ("{url: 'https://'}", ["url"]),
     ("{url: 'https://user:hush@x/'}", ["url", "headers"]),
@@ -290,7 +290,7 @@ WRONG_ENTRIES = [
 
 @pytest.mark.requirement("file-one-wrong-entry")
 @pytest.mark.parametrize(("entry", "words"), WRONG_ENTRIES)
-def test_a_wrong_entry_is_named_and_leaves_the_others(entry: str, words: list[str]) -> None:  # merge-12
+def test_a_wrong_entry_is_named_and_leaves_the_others(entry: str, words: list[str]) -> None:
     problem = wrong(entry)
     assert (problem.line, problem.server) == (3, "s")
     for word in words:
@@ -341,8 +341,8 @@ def test_keys_of_the_other_transport_are_noted() -> None:
 
 
 COMMANDS: list[tuple[str, list[str]]] = [
-    ("{command: npx -y @upstash/context7-mcp}", ["npx", "-y", "@upstash/context7-mcp"]),  # config-30
-    ("{command: [npx, -y, x]}", ["npx", "-y", "x"]),  # config-31
+    ("{command: npx -y @upstash/context7-mcp}", ["npx", "-y", "@upstash/context7-mcp"]),
+    ("{command: [npx, -y, x]}", ["npx", "-y", "x"]),
     ("{command: [npx, -y], args: [x]}", ["npx", "-y", "x"]),
     ("{command: npx -y, args: [x]}", ["npx -y", "x"]),
     ("{command: npx -y, args: []}", ["npx -y"]),
@@ -363,7 +363,7 @@ def test_a_command_that_is_an_existing_path_is_one_word(tmp_path: Path) -> None:
     assert one(f"{{command: {program}}}").command == str(program)
 
 
-def test_environment_values_are_the_text_of_the_file() -> None:  # sec-08: PATH is honoured
+def test_environment_values_are_the_text_of_the_file() -> None:
     server = one("{command: x, env: {PORT: 8080, F: true, X: 0x10, N: '', D: 2001-01-01, O: 010, PATH: /opt, on: no}}")
     assert server.env == {
         "PORT": "8080", "F": "true", "X": "0x10", "N": "", "D": "2001-01-01", "O": "010", "PATH": "/opt", "on": "no",
@@ -388,7 +388,7 @@ VALUES: list[tuple[str, str, Any]] = [
     ("url: 'https://x', transport: sse", "type", "sse"),
     ("url: 'HTTPS://X:80/a?b=c#d'", "url", "HTTPS://X:80/a?b=c#d"),
     ("url: 'http://[::1]:8080/mcp'", "url", "http://[::1]:8080/mcp"),
-    ("url: '${BASE}/mcp'", "url", "${BASE}/mcp"),  # checked when it is resolved
+    ("url: '${BASE}/mcp'", "url", "${BASE}/mcp"),  # checked after its variables are expanded
     ("serverUrl: 'https://x'", "url", "https://x"),
     ("url: 'https://x', bearerTokenEnv: TOK", "bearer_token_env", "TOK"),
     ("url: 'https://x', bearer-token-env: TOK", "bearer_token_env", "TOK"),
@@ -396,7 +396,7 @@ VALUES: list[tuple[str, str, Any]] = [
     ("url: 'https://x', http_headers: {X: 1}", "headers", {"X": "1"}),
     ("url: 'https://x', scopes: a b", "scopes", ("a", "b")),
     ("url: 'https://x', auth: bearer, headers: {authorization: x}", "auth", "bearer"),
-    ("command: x, inheritEnv: false", "inherit_env", False),  # interp-24
+    ("command: x, inheritEnv: false", "inherit_env", False),
     ("command: x, idleTimeout: 5", "idle_timeout", 5.0),
     ("command: x, idle-timeout: 0.5", "idle_timeout", 0.5),
     ("command: x, idle_timeout: 30s", "idle_timeout", 0.5),
@@ -596,7 +596,7 @@ def test_both_loaders_say_the_same(text: str) -> None:
         try:
             found.append(outline(compose(text, "f", loader)))
         except UnparsableError:
-            return  # the loaders refuse different corner cases of YAML
+            return  # the loaders refuse different edge cases of YAML
     assert found[0] == found[1]
 
 

@@ -1,4 +1,4 @@
-"""The keys of a server's sign-in, and the problems of those without effect."""
+"""The keys for a server's sign-in, and the problems of keys that have no effect."""
 
 from __future__ import annotations
 

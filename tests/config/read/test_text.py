@@ -1,4 +1,4 @@
-"""Bytes to text, and JSON with comments to values."""
+"""Decoding bytes to text, and removing comments from JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trayapp.config.problems import UnparsableError
 from trayapp.config.read.text import MAX_BYTES, decode, without_comments
 
 READ: list[tuple[str, Any]] = [
-    ('// c\n{"mcpServers":{"a":{"command":"x"},},}', {"mcpServers": {"a": {"command": "x"}}}),  # config-15
+    ('// c\n{"mcpServers":{"a":{"command":"x"},},}', {"mcpServers": {"a": {"command": "x"}}}),
     ('{"a": [1, 2, /* three */ 3 , ] , }', {"a": [1, 2, 3]}),
     ('{"a": 1, // why\n}', {"a": 1}),
     ('{"a": 1 /* x */ , /* y */ // z\n }', {"a": 1}),
@@ -28,7 +28,7 @@ READ: list[tuple[str, Any]] = [
 
 
 def value_of(text: str) -> Any:
-    """Read a JSON text with comments. An empty text is None."""
+    """Parse a JSON text with comments. Return None for an empty text."""
     plain = without_comments(text.removeprefix("\ufeff"))
     return json.loads(plain) if plain.strip() else None
 
