@@ -56,7 +56,7 @@ ROOMS: dict[str, set[str]] = {
         "catalog.tool_class",  # for the class of each tool, shown before a server is added
         "inspection.hidden",  # for look-alike letters, shown before a server may start
         "samples",
-    },  # `samples` is not imported, but named in the command of another process
+    },  # `samples` is not imported, but run by its name
     "samples": set(),
     "shim": {"wire", "service"},
     "__main__": {"shim", "cli", "tray", "service"},

@@ -237,7 +237,7 @@ def test_the_menu_on_a_real_panel_answers_the_call_that_waits(desk: Desk, keys: 
         before = desktop.picture()
         desktop.click(*middle(icon), 3)
         until(lambda: menu_right(before, desktop.picture()), "the menu is open")
-        desktop.run("xdotool", "key", "--delay", "200", "Down", "Down", "Right")  # passes the state, opens the question
+        desktop.run("xdotool", "key", "--delay", "200", "Down", "Down", "Right")  # passes the state and opens the entry
         until(lambda: menu_right(before, desktop.picture()) > SUBMENU_PX, "the submenu is open")
         desktop.screenshot("xfce4-panel-ask-menu")
         desktop.run("xdotool", "key", "--delay", "200", *keys, "Return")

@@ -143,7 +143,7 @@ def test_a_change_that_was_on_its_way_when_the_owner_was_asked_for_is_told_once(
 
     bus.call(message_bus.GetId(), stop_reading)
     assert busy.wait(WAIT_S)
-    watcher = Watcher(address)  # the bus has told us of it, but we have not read the message yet
+    watcher = Watcher(address)  # the bus has announced the owner, but we have not read the message yet
     owners: list[str] = []
     bus.follow(Watcher.bus_name, owners.append)
     reads_again.set()

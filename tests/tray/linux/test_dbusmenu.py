@@ -1,4 +1,4 @@
-"""Tests of the menu as numbered nodes: each item keeps its number, and panels are told all that they need."""
+"""Tests of the menu as numbered nodes: each item keeps its number, and panels get every change."""
 
 from __future__ import annotations
 
