@@ -1,7 +1,6 @@
-"""The panel in a real browser with 70 servers: first paint, live updates and filters. Also what the history costs per
-call.
+"""The panel in a real browser with 70 servers: first paint, live updates and filters.
 
-Without Chromium, a note replaces the browser's figures.
+It also measures what the history costs per call. Without Chromium, a note replaces the browser's figures.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 US = 1e6  # per second
 KEPT = 100_000  # calls in the history
 BATCH = 5_000  # calls per write
-SIZE = 50_000_000  # bytes: the limit of the history
+SIZE = 50_000_000  # bytes, the history's size limit
 TURN = 100  # calls
 LIMIT_MS = 20_000.0  # for any wait in the browser
 STREAM_OPEN_S = 0.5  # until a loaded page receives live updates
@@ -55,8 +54,8 @@ CLIENTS = ("claude-code", "codex", "cursor")
 PAGES = {"Overview": "", "Tools": "tools", "Activity": "activity", "AI tools": "clients", "Health": "health"}
 FILTERS = {"words": "words=invoice", "a tool": "tool=create_invoice", "failures": "failed=yes", "no call": "words=zzz"}
 SEARCHES = {"one letter": "q=s", "two words": "q=create+invoice", "nothing": "q=zzzz"}
-# Returns the milliseconds from the request to the first byte and to the first paint, and the page's size in bytes.
-# Redirects and connecting count.
+# Returns the milliseconds from the request to the first byte and to the first paint, and the page's size in bytes. The
+# times include redirects and connecting.
 PAINTED = """() => new Promise(done => new PerformanceObserver((list, one) => {
   const painted = list.getEntriesByName("first-contentful-paint")[0];
   if (!painted) return;  // a background alone
@@ -65,7 +64,7 @@ PAINTED = """() => new Promise(done => new PerformanceObserver((list, one) => {
   const began = asked.redirectStart || asked.fetchStart;
   done([asked.responseStart - began, painted.startTime - began, asked.encodedBodySize]);
 }).observe({type: "paint", buffered: true}))"""
-# Returns the milliseconds until the answer is there, or -1 if it has no rows.
+# Returns how many milliseconds a path takes to fetch, or -1 if the answer has no rows.
 FETCHED = """async path => {
   const before = performance.now();
   const came = await (await fetch(path)).text();
@@ -91,7 +90,10 @@ LOGGED = 'tail -n0 -F "$0" >&2 & exec "$@"'  # copies lines appended to a file i
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """An event, and how an open page shows it. In `words`, `{}` is replaced by a word that is unique to the round."""
+    """An event, and how an open page shows it: `words` appear or, unless `there`, disappear.
+
+    In `words`, `{}` is replaced by a word that is unique to the round.
+    """
 
     name: str
     path: str
@@ -307,7 +309,7 @@ def measure_note(rounds: int) -> Figure:
 
 
 class Facts:
-    """Empty facts: the recorded calls reached no gateway."""
+    """A CallLookup for calls that no gateway has handled."""
 
     def caller(self, caller: Caller) -> Caller:
         return caller
@@ -415,7 +417,7 @@ def fill_history(home: Home, servers: Sequence[str]) -> None:
 
 
 def kept_call(number: int, at: float, servers: Sequence[str]) -> Row:
-    """Return a call as a row of the history, varied by its number."""
+    """Return the history's row for the call of that number."""
     server, verb, thing = servers[number % len(servers)], VERBS[number % len(VERBS)], THINGS[number % len(THINGS)]
     failed = number % 23 == 0
     arguments = f'{{"query":"{thing} {number}","limit":{number % 100}}}'

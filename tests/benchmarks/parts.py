@@ -55,7 +55,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A section of the report."""
+    """A section of the report, and the function that measures it."""
 
     title: str
     measure: Callable[[Setup], Iterator[Measured]]
@@ -97,7 +97,7 @@ def sharing_part(setup: Setup) -> Iterator[Measured]:
 
 
 def peers_part(setup: Setup) -> Iterator[Measured]:
-    """Yield the comparison of ours with other gateways."""
+    """Yield the figures that compare our gateway with others."""
     yield from measure_peers(setup.quick, setup.data)
 
 

@@ -1,4 +1,4 @@
-"""The peers as stages. A peer that gathers servers is tested with one and with several, all others with one.
+"""The peers as stages. Each is tested with one server behind it, and peers that gather servers also with several.
 
 Clients and servers are of the older era. Peers that accept URLs are also tested with HTTP servers.
 """
@@ -36,8 +36,8 @@ def entry_of(backend: Backend) -> dict[str, Any]:
 
 @dataclass
 class PeerPlace:
-    """A peer, started for servers. Each server gets its own gateway unless they are gathered, so a failure affects one
-    row only.
+    """A peer in front of servers. Each server has its own gateway unless the peer gathers them, so a failure affects
+    only one server's row.
     """
 
     peer: Peer
@@ -82,7 +82,7 @@ class PeerPlace:
         return None
 
     def left(self) -> list[str]:
-        """Describe the processes that belong to no running gateway."""
+        """Return descriptions of the processes that belong to no running gateway."""
         pids = {pid for reach in self.reaches.values() for pid in reach.pids}
         own = pids | {process.pid for pid in pids for process in descendants(pid)}
         return in_words([process for process in marked(MARK, self.mark) if process.pid not in own])
@@ -90,7 +90,7 @@ class PeerPlace:
 
 @dataclass
 class PeerStage:
-    """A peer, in its shape, as one of the compared ways."""
+    """A peer as one of the ways that are compared."""
 
     peer: Peer
 

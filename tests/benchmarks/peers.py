@@ -6,8 +6,9 @@
 form of `mcpServers`. It yields a `Reach`, and all processes end with the block:
 
 - `reach.connect()` returns a client that has completed the handshake.
-- `reach.argv` and `reach.env` are what a client spawns; `reach.url` is where it connects instead.
-- `reach.tool(server, tool)` returns the client's name for a tool.
+- `reach.argv` and `reach.env` are what a client spawns.
+- `reach.url` is where a client connects, if it spawns nothing.
+- `reach.tool(server, tool)` returns the name under which clients see a tool.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Peer:
     spells: bool = False  # replaces all but letters, digits and _ in a server's name with _
 
     def tool(self, server: str, tool: str, servers: int) -> str:
-        """Return the client's name for a server's tool."""
+        """Return the name under which clients see a server's tool."""
         known = re.sub(r"\W", "_", server, flags=re.ASCII) if self.spells else server
         return (self.alone if servers == 1 else self.among).format(server=known, tool=tool)
 
@@ -96,7 +97,9 @@ def config_text(entries: Entries) -> str:
 
 
 def filled(words: Sequence[str], entries: Entries, config: Path, port: int, path: str) -> list[str]:
-    """Return the words with their placeholders filled in. Raises BrokenError if the peer accepts only one server."""
+    """Return the words with their placeholders filled in. Raises BrokenError if there are several servers but the peer
+    accepts only one.
+    """
     first = next(iter(entries.values()))
     server = [first.get("command", ""), *first.get("args", ())]
     if len(entries) > 1 and any(word == SERVER or "{command}" in word for word in words):
@@ -124,7 +127,7 @@ class Reach:
     headers: Mapping[str, str] = field(default_factory=dict)  # sent with every HTTP request
 
     def tool(self, server: str, tool: str) -> str:
-        """Return the client's name for a server's tool."""
+        """Return the name under which clients see a server's tool."""
         return self.names(server, tool)
 
     def opened(self) -> Conversation:
@@ -159,8 +162,9 @@ def until_listed(client: Conversation, count: int) -> list[str]:
 
 @contextmanager
 def running(peer: Peer, entries: Entries, folder: Path, env: Mapping[str, str] | None = None) -> Iterator[Reach]:
-    """Start the peer for these servers and yield its Reach. `env` is passed to all its processes. Raises BrokenError if
-    it does not listen.
+    """Start the peer for these servers and yield its Reach. `env` is passed to all its processes.
+
+    Raises BrokenError if the gateway does not listen.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if len(entries) > 1 and not peer.gathers:
@@ -252,7 +256,7 @@ def descendants(pid: int) -> list[psutil.Process]:
 
 
 def kill(processes: Sequence[psutil.Process]) -> None:
-    """Kill the processes and wait for their ends. psutil never kills another process that has reused a process ID."""
+    """Kill the processes and wait until they have ended. psutil never kills a process that reuses an ID."""
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.kill()

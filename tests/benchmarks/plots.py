@@ -24,7 +24,7 @@ STYLE: dict[str, Any] = {
     "grid.color": "#e6e6e6", "grid.linewidth": 0.7, "axes.edgecolor": "#8c8c8c", "figure.dpi": 120,
 }  # fmt: skip
 OWN, BASE, PEER, BAD, INK = "#1769c4", "#4a4a4a", "#b5bcc6", "#c62828", "#333333"
-ACROSS, PANEL_WIDE, BAR_HIGH, PANEL_LEAST = 2, 6.2, 0.27, 1.0  # panels per row; inches
+ACROSS, PANEL_WIDE, BAR_HIGH, PANEL_LEAST = 2, 6.2, 0.27, 1.0  # panels per row, then sizes in inches
 REASON_MOST = 60  # characters
 LOG_FROM = 12.0  # largest / smallest value: above this, a linear axis hides the small values
 CUT = 4.0  # times the limit: a longer bar would dwarf the others
@@ -160,7 +160,7 @@ def scale(axes: Any, values: Sequence[float]) -> None:
 
 
 def color(way: str) -> str:
-    """Return the color for ours, a base or a peer."""
+    """Return the color of our ways, of bases or of peers."""
     return OWN if way.startswith(OURS) else BASE if way.startswith(BASES) else PEER
 
 

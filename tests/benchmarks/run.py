@@ -16,7 +16,7 @@ from tests.benchmarks.figures import Figure
 from trayapp import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / ".cache" / "benchmarks"  # ignored
+FOLDER = ROOT / ".cache" / "benchmarks"  # ignored by Git
 NAME = "run.json"
 VERSION = 2
 
@@ -25,7 +25,7 @@ Measured = Figure | Curve | str  # a str is a note or a table in Markdown
 
 @dataclass(slots=True)
 class Chapter:
-    """One part's figures and curves, and when they were measured. `broken`: why others are missing."""
+    """One part's figures and curves, and when they were measured. `broken`: why the rest is missing."""
 
     name: str
     title: str

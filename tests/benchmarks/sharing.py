@@ -39,9 +39,9 @@ WARM_UP = 200  # calls per client, because interpreters specialize their code
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where clients connect to a workload. `connect` connects one client: the direct way returns a conversation per
-    server, other ways return one in all.
+    """Where clients connect to a workload.
 
+    `connect` connects one client. It returns a conversation per server the direct way, and only one through a gateway.
     The first conversation is with the server that has `tool`. `pids` are the processes that run without any client.
     """
 
@@ -62,7 +62,7 @@ class Reached(Protocol):
         """Return a client that has listed tools. Raises BrokenError."""
 
     def tool(self, server: str, tool: str) -> str:
-        """Return the client's name for a server's tool."""
+        """Return the name under which clients see a server's tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """Memory as PSS in MiB: each process counts its share of the memory it shares with others."""
+    """Memory as PSS in MiB: memory that processes share is divided among them."""
 
     servers: float
     others: float  # gateway, shims

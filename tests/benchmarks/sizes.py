@@ -56,7 +56,7 @@ def curves(axis: str, sizes: Sequence[int], measure: Callable[[int], Points]) ->
 
 
 def of_tools(tools: int) -> Points:
-    """Measure that many tools of ten servers, with one session."""
+    """Measure ten servers with `tools` tools in all, and one session."""
     with fresh_home() as home:
         work = filled(home, AMONG, tools)
         start = min(cold_start(home, AMONG, tools) for _ in range(STARTS))
@@ -66,7 +66,7 @@ def of_tools(tools: int) -> Points:
 
 
 def of_servers(servers: int) -> Points:
-    """Measure that many running servers, with one session."""
+    """Measure `servers` running servers, and one session."""
     with fresh_home() as home:
         work = filled(home, servers, servers * EACH)
         start = min(cold_start(home, servers, servers * EACH) for _ in range(STARTS))
@@ -78,7 +78,7 @@ def of_servers(servers: int) -> Points:
 
 
 def of_sessions(sessions: int) -> Points:
-    """Measure one of that many sessions. The start is that of an additional client, until it has listed its tools."""
+    """Measure one of `sessions` sessions. The start is that of an additional client, until it has listed its tools."""
     with fresh_home() as home:
         work = filled(home, AMONG, 300)
         with gateway(home) as started, ExitStack() as stack:

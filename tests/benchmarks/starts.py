@@ -80,8 +80,8 @@ def measure_cold_starts(rounds: int) -> Iterator[Figure]:
 
 
 def cold_start(home: Home, servers: int, tools: int) -> float:
-    """Return the milliseconds until the gateway's first snapshot. Raises BrokenError if servers or tools are missing
-    from it, or if a server was started.
+    """Return the milliseconds until the gateway's first snapshot. Raises BrokenError if it lacks a server or a tool, or
+    if it shows a running server.
     """
     with gateway(home) as started:
         rows = started.snapshot["servers"]

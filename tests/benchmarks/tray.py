@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ALLOW = "Allow once"  # a button of the notification
 LIMIT_S = 20.0  # for every wait
 LOOK_S = 0.002  # polling interval, and therefore the error of a figure
-REST_S = 3.0  # by then a start's work is done
+REST_S = 3.0  # after which a start's work is done
 CLICKS = 5  # per start
 DRAWN_S = 0.2  # people take at least this long to read a notification
 READY, DISABLED = "1 of 1 server ready", "all servers are disabled"

@@ -1,4 +1,4 @@
-"""The ways to connect a client to the null server, and a gateway with its own home for ours.
+"""The ways to connect a client to the null server, and the gateway of our way, which has its own home.
 
 To add a way (another gateway or transport), add a `Way`.
 """

@@ -17,7 +17,7 @@ LEAST = Figure("rate", "calls/s", {OURS: [10.0]}, Target("value", 30, at_least=T
 
 @pytest.fixture
 def plots() -> ModuleType:
-    """Return the plots module. It is imported here because matplotlib takes each test process 0.3 s."""
+    """Import and return the plots module. A top-level import of matplotlib would cost each test process 0.3 s."""
     from tests.benchmarks import plots
 
     return plots

@@ -346,7 +346,7 @@ def test_a_literal_counts_as_what_it_is(words: str, first: str) -> None:
     )))  # fmt: skip
     hits = index.search(words)
     assert hits[0].exposed_name == first
-    assert not any(hit.missed for hit in hits)  # the kind's word counts, although nobody typed it
+    assert not any(hit.missed for hit in hits)  # a kind that nobody typed does not count as missed
 
 
 SITES = [
@@ -570,7 +570,7 @@ def test_a_tool_named_after_a_common_word_is_found_beside_a_rare_one() -> None:
 
 
 def test_the_tools_of_a_large_server_are_found_by_its_name_beside_a_rare_word() -> None:
-    """Its name, `create` and `group` occur in many tools, and `make` and `please` in few."""
+    """The words `okta`, `create` and `group` occur in many tools, and `make` in few."""
     large = [entry("okta", f"{verb}_{what}{at}") for verb in ("create", "list") for what in "ab" for at in range(40)]
     groups = [entry("other", f"create_group_of_{at}") for at in range(80)]
     rare = [entry("other", f"make_{what}") for what in ("cake", "bread", "toys")]

@@ -1,4 +1,4 @@
-"""The synonyms: general English words, each group with a purpose. Also when a word counts as a verb."""
+"""Synonyms: the words of the table, and when a query's word counts as a verb."""
 
 from __future__ import annotations
 

@@ -64,7 +64,8 @@ def quick_program(module: str = "trayapp.__main__") -> list[str]:
     if sys.platform != "linux":
         return PROGRAM if module == "trayapp.__main__" else [sys.executable, "-m", module]
     name = f"multi-mcp-tests-{os.getpid()}-{module}"
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("MULTI_MCP_")}  # of no home
+    # With MULTI_MCP_HOME, the parent would count as a process of that home.
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("MULTI_MCP_")}
     env = kept | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command, pipe = [sys.executable, FORKS, name, module], subprocess.PIPE
     parent = subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe)

@@ -29,7 +29,7 @@ def trusted(person: Person) -> bool:
     return json.loads(person.says("trust", ".", "--json").stdout)["trusted"] is True
 
 
-def test_add_writes_program_and_arguments_into_the_projects_file(person: Person) -> None:  # http-13
+def test_add_writes_program_and_arguments_into_the_projects_file(person: Person) -> None:
     made = person.gets("add", "fs", "--scope", "project", "--", "npx", "-y", "pkg", ".")
     file = person.folder / ".multi-mcp.yaml"
     assert made == {
@@ -254,7 +254,7 @@ def test_a_trusted_file_stays_trusted_by_our_own_change(person: Person) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["fs", "--scope", "wat", "--", "x"], "wat"),  # http-16
+        (["fs", "--scope", "wat", "--", "x"], "wat"),
         (["fs"], "This describes no known kind of server"),
         (["fs", "--url", "https://a.test", "--", "x"], "either a command or --url"),
         (["a/b", "--", "x"], "cannot contain /"),
@@ -327,7 +327,7 @@ def test_a_server_in_two_files_wants_a_scope(person: Person) -> None:
     assert person.says("remove", "a").returncode == 0
 
 
-def test_a_missing_server_is_named(person: Person) -> None:  # http-15
+def test_a_missing_server_is_named(person: Person) -> None:
     person.servers.write_text("servers:\n  files: {command: x}\n", encoding="utf-8")
     done = person.says("remove", "missing")
     assert done.returncode != 0
@@ -335,7 +335,7 @@ def test_a_missing_server_is_named(person: Person) -> None:  # http-15
     assert "Did you mean files?" in person.says("remove", "file").stderr
 
 
-def test_the_file_that_owns_a_server_is_said(person: Person) -> None:  # http-17
+def test_the_file_that_owns_a_server_is_said(person: Person) -> None:
     file = person.folder / ".mcp.json"
     file.write_text('{"mcpServers": {"theirs": {"command": "x"}}}', encoding="utf-8")
     done = person.says("remove", "theirs")

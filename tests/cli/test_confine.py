@@ -76,7 +76,7 @@ def test_it_runs_the_server_says_what_it_touched_and_proposes_exactly_what_it_ne
 
 
 def test_what_a_call_was_refused_is_in_the_proposal(person: Person) -> None:
-    """The server needs a Unix socket, but only when its tool is called, as servers with a browser do."""
+    """Like a browser, the server needs a Unix socket only once a tool is called."""
     program = person.folder / "late.py"
     program.write_text(
         "import json, socket, sys\n"

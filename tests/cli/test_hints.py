@@ -30,7 +30,7 @@ SERVERS = """\
 def on_terminal(person: Person, *words: str, typed: Sequence[str] = (), stopped_at: str = "") -> str:
     """Run `multi-mcp WORDS...` on a terminal, type the lines, and return what is shown.
 
-    `stopped_at`: a text on whose appearance the gateway is stopped.
+    `stopped_at`: stop the gateway when this text appears.
     """
     terminal, other = pty.openpty()
     env = person.env | {"TERM": "xterm" if stopped_at else "dumb"}  # a dumb terminal shows no live screen

@@ -1,4 +1,4 @@
-"""`multi-mcp secret`: with a fake gateway, and without a gateway but with a real keyring. Real processes."""
+"""`multi-mcp secret` in real processes: with a fake gateway, and without a gateway but with a real keyring."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_what_is_set_up_is_undone_byte_for_byte(person: Person, files: dict[Path
     states = person.gets("connect")["clients"]
     assert {state["name"] for state in states if state["state"] == "connected"} == set(TOOLS)
     assert "and ask: which MCP servers do you have?" in done.stdout
-    assert "connect --all" not in done.stdout  # setup does that next itself
+    assert "connect --all" not in done.stdout  # setup itself connects them
     undone = person.says("setup", "--undo")
     assert undone.returncode == 0, undone.stderr
     assert "--diff" not in undone.stdout  # `setup` has no such option
@@ -124,7 +124,7 @@ def test_a_person_chooses_servers_and_tools(person: Person) -> None:
     cursor = person.file(".cursor/mcp.json", '{"mcpServers": {"a": {"command": "aa"}, "b": {"command": "bb"}}}')
     codex = person.file(".codex/config.toml", "# mine\n")
     shown = person.answers("setup", typed="\n1\n1\n")
-    assert shown.count("Enter all, none, or some of the numbers above") == 1  # for the first line, which is empty
+    assert shown.count("Enter all, none, or some of the numbers above") == 1  # after the empty line
     assert "Import 2 servers?" in shown
     assert "Connect 2 AI tools?" in shown
     told = "Importing moves servers from the AI tools' files to servers.yaml. To undo it: multi-mcp setup --undo"

@@ -1,4 +1,4 @@
-"""`multi-mcp` without a verb (the tray, or the gateway with its status), and the verb for autostart."""
+"""`multi-mcp` without a verb (the tray, or the gateway with its status), and the verbs `autostart` and `quit`."""
 
 from __future__ import annotations
 

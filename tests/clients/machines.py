@@ -115,7 +115,7 @@ def kind_of(client: Client) -> str:
 
 
 def samples(client: Client) -> dict[str, str]:
-    """Return sample files of the client, keyed by their special feature. If a file has servers, one is named other."""
+    """Return the client's sample files, keyed by their special feature. If a file has servers, one is named `other`."""
     kind = kind_of(client)
     plain = {"JSON": _JSON, "TOML": _TOML, "YAML": _MAPPED, "LISTED": _LISTED}[kind]
     commented = {

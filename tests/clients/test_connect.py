@@ -58,7 +58,7 @@ def desk_of(client: Client, folder: Path, platform: str = PLATFORMS[0]) -> Desk:
 
 @pytest.fixture(params=EVERYWHERE, ids=[f"{client.name}-{platform}" for client, platform in EVERYWHERE])
 def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Desk:
-    """Return each client on each platform."""
+    """Return a client on a platform. Tests run for every combination."""
     client, platform = request.param
     return desk_of(client, tmp_path, platform)
 
@@ -385,8 +385,8 @@ def test_what_stood_beside_our_entry_in_codex_stays(tmp_path: Path, more: str, h
 
 OFFICE = OwnEntry("office", ("--profile", "office"))
 GITHUB = OwnEntry("github", ("--servers", "github,git"))
-# One client stands for all that write the same. Its files are each tested with three entries. One file of every client
-# is tested with entries in several orders. The tests above cover each file with a single entry.
+# One client stands for all that write the same form. Each of its files is tested with three entries. One file of every
+# client is tested with entries in several orders. The tests above cover each file with a single entry.
 ALIKE = {(one.family, one.format, one.holder, one.inner, one.fresh, one.entry): one for one in reversed(CLIENTS)}
 ENTRIES: list[tuple[Client, str, tuple[OwnEntry, ...]]] = [
     (client, name, (GITHUB, OFFICE, MAIN))

@@ -1,4 +1,4 @@
-"""Imports: which servers are offered and under which names, which values are secret, and how secrets are moved out."""
+"""Imports: the servers offered and their names, values that are secret, and moving servers out of clients' files."""
 
 from __future__ import annotations
 

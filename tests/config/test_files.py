@@ -106,7 +106,7 @@ def waits_for_lease(number: int) -> bool:
 
 @pytest.fixture(params=["with leases", "without leases", "without exchange", "with neither"])
 def disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Simulate what a system or a disk supports."""
+    """Simulate systems and disks with and without leases and atomic exchange. Return the name of the case."""
     if request.param in ("without leases", "with neither"):
         monkeypatch.setattr(files, "take_lease", lambda descriptor, exclusive=False: None)
     if request.param in ("without exchange", "with neither"):

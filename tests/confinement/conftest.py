@@ -1,4 +1,4 @@
-"""The fixture for a real gateway with its own home."""
+"""The fixture for a real gateway, which has its own home in each test."""
 
 from __future__ import annotations
 

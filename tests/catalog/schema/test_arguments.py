@@ -1,4 +1,4 @@
-"""Arguments before a call: which are refused, with which message, and that valid ones never are."""
+"""Checks of arguments before a call: which are refused and with which message. Valid arguments never are."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def test_what_only_limits_the_parameters_beside_it_stays_as_it_is(limits: dict[s
     assert repair(schema) is schema
 
 
-# Patterns are ECMAScript's, so one that Python cannot parse may be valid. It is passed on.
+# Patterns follow ECMAScript. One that Python cannot parse may still be valid, so it is passed on.
 NO_FORMATS = jsonschema.FormatChecker(())
 keywords = st.sampled_from(
     ["type", "properties", "required", "items", "anyOf", "oneOf", "allOf", "$ref", "$defs", "definitions", "enum",

@@ -1,4 +1,4 @@
-"""Merging an entry into the entry below it."""
+"""Merging an entry over the entry below it."""
 
 from __future__ import annotations
 

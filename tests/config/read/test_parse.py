@@ -406,7 +406,7 @@ VALUES: list[tuple[str, str, Any]] = [
     ("command: x, startup_timeout_sec: 20", "connect_timeout", 20.0),
     ("command: x, startup_timeout_ms: 20000", "connect_timeout", 20.0),
     ("command: x, tool_timeout_sec: 20", "request_timeout", 20.0),
-    ("command: x, requestTimeoutMs: 250", "request_timeout", 0.25),  # transport-31
+    ("command: x, requestTimeoutMs: 250", "request_timeout", 0.25),
     ("command: x, request_timeout: 5m", "request_timeout", 300.0),
     ("command: x, request_timeout: '1500 ms'", "request_timeout", 1.5),
     ("command: x, request_timeout: 1_000", "request_timeout", 1000.0),
