@@ -132,7 +132,7 @@ def connect_all(home: Home) -> None:
     """Connect all servers of the home's gateway. Raises BrokenError."""
     with ControlClient(run_dir(home.env), CONNECT_LIMIT_S) as control:
         control.call(SETTLE)  # until the first run has closed the connections that it opened to list tools
-        for server in control.call(SNAPSHOT)["servers"]:  # one by one: RECONNECT for all skips sleeping ones
+        for server in control.call(SNAPSHOT)["servers"]:  # one by one: RECONNECT for all skips idle ones
             control.call(RECONNECT, {"server": server["name"]})
     home.await_states("connected")
 

@@ -102,7 +102,7 @@ def test_a_hashed_name_of_another_mode_is_understood() -> None:
         pytest.param([("x", "y"), ("x", "x_y")], "x_y", None, id="resolve-22 without its server"),
         ([("a", "b_c"), ("a_b", "c")], "a_b_c", None),
         ([("a", "x-y"), ("b", "x_y")], "X_Y", None),
-        ([("s", "a-b"), ("a", "b")], "a-b", None),  # one tool's own name is another spelling of the other tool
+        ([("s", "a-b"), ("a", "b")], "a-b", None),  # one tool's own name, and a spelling of the other's exposed name
     ],
 )
 @pytest.mark.parametrize("mode", ["server", "short"])

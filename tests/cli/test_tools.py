@@ -151,7 +151,7 @@ def test_tools_that_nobody_called_are_named_where_tokens_are_counted() -> None:
     assert said[-1].endswith("fs/tool_19, 2 more")
     assert "\x1b" not in said[-1]
     today = {**COST, "unused": {"since": time.time() - 21, "tools": tools, "tokens": 1_969}}
-    assert cost_lines(today) == cost_lines(COST)  # 21 s of history are too little to judge
+    assert cost_lines(today) == cost_lines(COST)  # 21 s of history is too little to judge
 
 
 def test_the_break_even_is_said_in_searches_only_where_one_pays() -> None:
