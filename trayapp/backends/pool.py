@@ -87,12 +87,13 @@ class Pool:
         if server.disabled:
             return
         if server.lifecycle == "eager":
-            self._tasks.start_soon(self._start, connection)
+            self._tasks.start_soon(self.connect, connection)
         elif "keep-alive" in server.lifecycle:
             self._keepers[connection.key] = scope = anyio.CancelScope()
             self._tasks.start_soon(self._keep, connection, scope)
 
-    async def _start(self, connection: Connection) -> None:
+    async def connect(self, connection: Connection) -> None:
+        """Connect once there is a network route, at most AT_ONCE servers at a time. Only log a failure."""
         await connection.reachable()
         async with self._starting:
             try:

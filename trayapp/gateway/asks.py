@@ -33,7 +33,7 @@ from trayapp.wire.capabilities import ELICITATION
 from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, Params, RpcError
 
 if TYPE_CHECKING:
-    from trayapp.model.status import AskStatus
+    from trayapp.model.status import AskStatus, ShownArgument
 
 log = logging.getLogger(__name__)
 
@@ -101,28 +101,22 @@ _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc") | f
 )
 
 
-class Shown(NamedTuple):
-    """An argument as the user sees it. The last row may count the arguments that are not shown; its `length` is 0."""
-
-    name: str
-    value: str  # JSON: secrets removed, invisible characters marked, cut if long
-    length: int = 0  # characters of the uncut JSON
-
-
-def shown_arguments(arguments: Any) -> list[Shown]:
+def shown_arguments(arguments: Any) -> list[ShownArgument]:
     """Return at most MOST arguments of a call, in about ALL_LONGEST characters, and a last row that counts the others.
 
     Arguments that are not an object become one row.
     """
+    from trayapp.model.status import ShownArgument  # loaded with the first ask
+
     if not isinstance(arguments, dict):
-        return [] if arguments is None else [Shown("arguments", *_shown_value("", arguments, VALUE_LONGEST))]
-    found, room = list[Shown](), ALL_LONGEST
+        return [] if arguments is None else [ShownArgument("arguments", *_shown_value("", arguments, VALUE_LONGEST))]
+    found, room = list[ShownArgument](), ALL_LONGEST
     for number, (name, value) in enumerate(arguments.items()):
         if number == MOST or room <= 0:
-            found.append(Shown("...", f"and {len(arguments) - number} more"))
+            found.append(ShownArgument("...", f"and {len(arguments) - number} more"))
             break
         shown = _shown_value(str(name), value, min(VALUE_LONGEST, room))
-        found.append(Shown(shown_text(str(name), NAME_LONGEST), *shown))
+        found.append(ShownArgument(shown_text(str(name), NAME_LONGEST), *shown))
         room -= len(found[-1].value)
     return found
 
@@ -177,7 +171,6 @@ ROUND_S = 600.0  # time for the client of an allowed call to return its answers 
 MESSAGE_LONGEST = 1_000  # characters of a server's question
 STILL_WANTED_S = 1.0  # between checks that a question's call is still waiting
 BEAT_S = 5.0  # between progress notifications: clients give up after 30 or 60 s of silence
-OUTCOMES = {"once": "it was allowed", "session": "it was allowed", "always": "it was allowed", "deny": "it was denied"}
 
 
 class Asker(NamedTuple):
@@ -211,14 +204,14 @@ class OpenAsk:
     until: float
     ended: Ended
     subject: Subject | None = None
-    arguments: list[Shown] = field(default_factory=list)
+    arguments: list[ShownArgument] = field(default_factory=list)
     question: Question | None = None
     timer: asyncio.TimerHandle = field(init=False)
 
     @property
     def status(self) -> AskStatus:
         """Return the ask as the snapshot shows it."""
-        from trayapp.model.status import AskStatus, ShownArgument  # loaded with the first snapshot
+        from trayapp.model.status import AskStatus  # loaded with the first ask
 
         subject, question = self.subject, self.question
         return AskStatus(
@@ -233,7 +226,7 @@ class OpenAsk:
             tool=marked(subject.tool) if subject else "",
             tool_class=subject.tool_class if subject else "",
             basis=subject.basis if subject else "",
-            arguments=tuple(ShownArgument(*shown) for shown in self.arguments),
+            arguments=tuple(self.arguments),
             message=question.message if question else "",
             url=question.url if question else None,
             form=bool(question and (question.schema or {}).get("properties")),
@@ -309,7 +302,7 @@ class Asks:
         digest, until = self._rounds.pop(call, ("", 0.0))
         return digest == subject.hash and self._services.clock.now() < until
 
-    def open_call(self, asker: Asker, subject: Subject, arguments: list[Shown], ended: Ended) -> OpenAsk:
+    def open_call(self, asker: Asker, subject: Subject, arguments: list[ShownArgument], ended: Ended) -> OpenAsk:
         """Ask the user before a call. Raises NotAllowedError if nobody can be asked, or too many asks are open."""
         if not self.someone_is_there or self._is_full:
             raise NotAllowedError(subject, "ask_too_many" if self.someone_is_there else "ask_nobody")
@@ -380,7 +373,8 @@ class Asks:
             self._services.approvals.pins.allow(*_grant(ask.subject))
         elif ask.subject is not None and answer == "session":
             self._grants.setdefault(ask.asker.session, set()).add(_grant(ask.subject))
-        self._end(ask, "denied" if answer == "deny" else "allowed", f"{OUTCOMES[answer]} by {by}", content)
+        ending: Ending = "denied" if answer == "deny" else "allowed"
+        self._end(ask, ending, f"it was {ending} by {by}", content)
         for other in self if answer in ("session", "always") else ():  # other asks that this answer covers
             if other.subject is not None and self.is_granted(other.asker.session, other.subject):
                 self._end(other, "allowed", f"it was allowed by {by}, together with another call")

@@ -139,11 +139,11 @@ class GatewayStatus:
 
 @dataclass(frozen=True, slots=True)
 class ShownArgument:
-    """One argument of a pending call, in a form that is safe to show to people (gateway/asks)."""
+    """An argument of a pending call, safe to show (gateway/asks). A last row may count the arguments not shown."""
 
     name: str
-    value: str
-    length: int = 0  # characters of the whole value
+    value: str  # JSON: secrets removed, invisible characters marked, cut if long
+    length: int = 0  # characters of the uncut JSON; 0 for the last row
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pytest
 from tests.tray.states import CALL_ASK, asking, items
 from trayapp.cli.call import call_lines
 from trayapp.gateway.asks import shown_arguments
-from trayapp.model.status import AskStatus, ShownArgument
+from trayapp.model.status import AskStatus
 from trayapp.panel.pages import line, shown
 from trayapp.tray.state.notices import NoticeMemory, due_notices
 from trayapp.tray.state.view import view
@@ -57,7 +57,7 @@ def surfaces(ask: AskStatus) -> dict[str, list[str]]:
 @pytest.mark.requirement("ask-shown")
 @pytest.mark.parametrize(("given", "marked"), HOSTILE.values(), ids=HOSTILE)
 def test_no_surface_hides_anything_of_a_hostile_argument(given: str, marked: str) -> None:
-    arguments = tuple(ShownArgument(*one) for one in shown_arguments({"text": given}))
+    arguments = tuple(shown_arguments({"text": given}))
     for surface, lines in surfaces(replace(CALL_ASK, arguments=arguments)).items():
         assert any(marked in unescape(one) for one in lines), (surface, lines)
         assert all(one.isprintable() for one in lines), (surface, lines)
@@ -67,7 +67,7 @@ def test_no_surface_hides_anything_of_a_hostile_argument(given: str, marked: str
 @pytest.mark.requirement("ask-shown")
 @pytest.mark.parametrize("name", ["a\u202eb", "\x1b[2J", "\u3164", "__proto__"])
 def test_a_hostile_name_of_an_argument_is_marked_on_every_surface(name: str) -> None:
-    arguments = tuple(ShownArgument(*one) for one in shown_arguments({name: 1}))
+    arguments = tuple(shown_arguments({name: 1}))
     for surface, lines in surfaces(replace(CALL_ASK, arguments=arguments)).items():
         assert any("<U+" in one or "__proto__" in one for one in lines), (surface, lines)
         assert all(one.isprintable() for one in lines), (surface, lines)

@@ -73,7 +73,7 @@ def test_what_a_notification_says_has_room_on_every_desktop(letter: str, argumen
     """A GNOME banner shows 6 lines and Plasma's popup 9, measured with DejaVu Sans."""
     given = shown_arguments({f"a{at}": letter * length for at in range(arguments)})
     for project in ("/src/site", "/home/" + "W" * 200):
-        ask = replace(CALL_ASK, arguments=tuple(ShownArgument(*one) for one in given), project=project)
+        ask = replace(CALL_ASK, arguments=tuple(given), project=project)
         for tool, client in (("delete_repo", "Claude Code"), ("m" * 128, "W" * 64)):
             (notice,) = due_notices(asking(replace(ask, tool=tool, client=client)), NoticeMemory(), 0.0).notices
             rows = notice.text.split("\n")
@@ -108,7 +108,7 @@ def test_of_a_page_to_open_the_whole_host_is_shown() -> None:
 def test_a_long_argument_keeps_its_end_and_says_how_long_it_is(letter: str) -> None:
     value = f'"rm -r {letter * 300}/home"'
     (given,) = shown_arguments({"command": value[1:-1]})
-    long = replace(CALL_ASK, arguments=(ShownArgument(*given),))
+    long = replace(CALL_ASK, arguments=(given,))
     row = next(row for row in menu_rows(long) if row.startswith("command = "))
     assert (width(row) <= LINE, row.startswith('command = "rm -r')) == (True, True)
     assert row.endswith('e"')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, Protocol
 
 from trayapp.backends.connection import Connection
@@ -102,7 +103,7 @@ class CommandConsent:
             "class": subject.tool_class,
             "basis": subject.basis,
             "hash": subject.hash,
-            "arguments": [one._asdict() for one in self._arguments],
+            "arguments": list(map(asdict, self._arguments)),
         }
 
     async def wait_for(self, subject: Subject) -> str:

@@ -120,15 +120,7 @@ class SignIns:
             if self._services.shared_key(connection.key) != connection.key:
                 continue
             if state is State.KEYRING_LOCKED and signed_in:
-                self._services.spawn(_connect, connection)
+                self._services.spawn(self._services.pool.connect, connection)
             key = self.key_of(connection.server)
             if state is State.NEEDS_AUTH and signed_in and key is not None:
                 await self.reconnect(key)
-
-
-async def _connect(connection: Connection) -> None:
-    """Connect, and log a failure. Concurrent callers share one attempt."""
-    try:
-        await connection.ensure(explicit=True)
-    except ServerError as error:
-        log.info("%s", error)
