@@ -1,4 +1,4 @@
-"""Helpers for installation steps: print progress, run commands, and do each step only once."""
+"""Installation steps: print progress, run commands, and do each step only once."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class Desk:
         self._run("secretstorage.Collection(bus).lock()")
 
     def unlock(self, password: str = PASSWORD) -> None:
-        """Unlock the keyring as another program would."""
+        """Unlock the keyring from another process, with its password and without a dialog."""
         self._run(f"""
 from secretstorage.util import DBusAddressWrapper, format_secret, open_session
 service = DBusAddressWrapper("/org/freedesktop/secrets", "{UNLOCKS}", bus)

@@ -1,4 +1,4 @@
-"""Property tests: edits, layers, redirects and restarts never send a token to the wrong address."""
+"""Property tests: no token is sent to a wrong address, despite edits, config layers, redirects and restarts."""
 
 from __future__ import annotations
 

@@ -298,7 +298,7 @@ def keep(made: Desk) -> None:
 def test_without_a_secret_service_the_keyring_is_missing() -> None:
     with desk(keyring=False) as made:
         assert ask(made) == "False missing"
-        # A keyring that is configured for other Python installations but missing from ours counts as none.
+        # A keyring backend that is configured for another Python and not installed in ours counts as missing.
         assert ask(made, PYTHON_KEYRING_BACKEND="keyrings.of.nobody.Keyring") == "False missing"
 
 

@@ -315,7 +315,7 @@ async def hung_rows(stage: Stage, kind: Kind, folder: Path, limits: Limits = LIM
 
 
 async def rows_of(stage: Stage) -> list[Row]:
-    """Return all rows of one way, except those beside servers that hang."""
+    """Check all behaviors of one way, except beside hung servers, and return their rows."""
     found: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="mm-") as folder:
         backends = one_of_each(Path(folder), stage.servers)

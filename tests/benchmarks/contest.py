@@ -34,8 +34,8 @@ FIRST_PACE_S = 0.01  # assumed duration of a call before the first measurement
 class Effort:
     """The number of rounds of each kind, and the size of a round.
 
-    `box_s` is the approximate duration of a round of calls. `calls` and `flood` limit its calls, for latency and for
-    throughput.
+    `box_s` is the approximate duration of a round of calls. `calls` limits the calls of a latency round, and `flood`
+    those of a throughput round.
     """
 
     rounds: int

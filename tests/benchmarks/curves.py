@@ -56,7 +56,7 @@ class Curve:
         return "at most linear" if self.holds else "WORSE THAN LINEAR"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the curve as JSON for a run's file."""
+        """Return the curve as a JSON object for the file of a benchmark run."""
         points = {str(size): value for size, value in self.points.items()}
         own = {"axis": self.axis, "name": self.name, "unit": self.unit, "flat": self.flat, "points": points}
         return own | {"exponent": self.exponent, "rise": self.rise, "holds": self.holds}

@@ -1,6 +1,6 @@
 """The points at which clients connect: directly to the servers, or to our gateway.
 
-Each further gateway is another `Stage`.
+Other gateways implement `Stage` in peer_stages.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Place(Protocol):
         """Return descriptions of what remains of ended clients."""
 
     def renew(self, backend: Backend) -> None:
-        """Restart a way that does not recover by itself, after a red row for the server."""
+        """Reset the way after a red row for the server, unless the way must recover by itself."""
 
 
 class Stage(Protocol):

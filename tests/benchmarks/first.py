@@ -23,7 +23,7 @@ STUCK = (sys.executable, "-I", "-S", "-c", "import os\nwhile os.read(0, 65536): 
 
 
 def measure_first_lists(cold: int, warm: int, hung: int, data: Path | None = None) -> Iterator[Figure]:
-    """Yield all figures, with these numbers of rounds. Raises BrokenError."""
+    """Yield the cold, warm and hung figures, each over its number of rounds. Raises BrokenError."""
     yield from cold_lists(cold, data)
     yield from warm_lists(warm, data)
     yield hung_lists(hung, data)

@@ -1,6 +1,6 @@
-"""A minimal Streamable HTTP client with persistent sockets, without an HTTP library or event loop.
+"""A minimal Streamable HTTP client with persistent connections, without an HTTP library or event loop.
 
-Its cost is small compared with that of any HTTP server, so that measurements show the server.
+It costs little compared with any HTTP server, so measurements reflect the server.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class SseClient(Posting):
         return found[0]
 
     def timed(self, tool: str, size: int, calls: int) -> list[float]:
-        """Make `calls` calls, one after the other. Return the seconds of each. Raises BrokenError."""
+        """Make `calls` sequential calls. Return the duration of each in seconds. Raises BrokenError."""
         seconds: list[float] = []
         for _ in range(calls):
             self._last += 1

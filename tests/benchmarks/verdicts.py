@@ -23,7 +23,7 @@ def markdown(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def verdicts(rows: Sequence[Row]) -> str:
-    """Return a table with a line per way and a column per behavior: on how many pairs of transports it is green."""
+    """Return a table with a line per way and a column per behavior. Each cell counts the green pairs of transports."""
     ways = dict.fromkeys(row.way for row in rows)
     lines = [(way, *(green(of(rows, way, name)) for name in ORDER)) for way in ways]
     return table(("green on how many pairs of transports", *ORDER), lines)

@@ -1,4 +1,4 @@
-"""Tools described in words: single cases, and that any schema can be described."""
+"""Tests of tool descriptions in words: single cases, and a property test with arbitrary schemas."""
 
 from __future__ import annotations
 

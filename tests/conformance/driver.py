@@ -30,7 +30,7 @@ from trayapp.wire.control import LOGIN, LOGIN_WAIT, REFRESH, SETTLE, SNAPSHOT, C
 from trayapp.wire.rundir import run_dir
 
 SIGN_INS = 3  # at most, even if errors still require a sign-in
-ALL_S = 50.0  # less than the suite's own limit, after which it waits forever for its client
+ALL_S = 50.0  # less than the suite's limit, after which the suite waits forever for its client to exit
 PATIENCE_S = 40.0  # dozens of scenarios run concurrently on a small machine
 MODERN = "2026-07-28"
 META = "io.modelcontextprotocol/"
@@ -92,7 +92,7 @@ class Client:
 
 
 def taken(question: Message) -> Message:
-    """Return the answer of a person who accepts a form: its default values, and True for booleans without one."""
+    """Return the answer of a person who accepts a form: each field's default, and True for booleans without a default."""
     fields = question.get("params", {}).get("requestedSchema", {}).get("properties", {})
     proposed = {name: field["default"] for name, field in fields.items() if "default" in field}
     yes = {name: True for name, field in fields.items() if name not in proposed and field.get("type") == "boolean"}

@@ -188,7 +188,7 @@ def gateway_in(home: Path, *, forked: bool = False) -> Iterator[Gateway]:
 
 
 def entry(odd: Odd, **more: Any) -> dict[str, Any]:
-    """Return an odd server's entry in servers.yaml."""
+    """Return the odd server's entry for servers.yaml, with `more` added."""
     return {"command": odd.argv, **more}
 
 

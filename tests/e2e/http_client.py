@@ -187,7 +187,7 @@ class SseClient(Conversation):
 
 
 async def events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, str]]:
-    """Yield the kind and data of each event (WHATWG, server-sent events)."""
+    """Yield the type and data of each event (WHATWG, server-sent events)."""
     kind, data = "message", [""][:0]
     async for line in lines:
         name, _, value = line.partition(":")

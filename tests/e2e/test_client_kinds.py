@@ -234,7 +234,7 @@ async def test_a_thousand_random_calls_of_clients_of_every_kind_leave_the_lists_
                 told = [one["method"] for person in everybody for one in person.client.told]
                 assert [method for method in told if method.endswith("/list_changed")] == []
                 assert [await lists(person) for person in everybody] == before
-                # At its start, server-everything announces that its tools have changed.
+                # When it starts, server-everything announces changed tools. Even then no list may change.
                 await _call_often(everybody, CALLS // 10, ("e_echo",))
                 assert [await lists(person) for person in everybody] == before
                 tasks.cancel_scope.cancel()

@@ -44,7 +44,7 @@ async def ask(session: LoginSession, method: str, **params: str) -> dict[str, ob
 
 @asynccontextmanager
 async def signed_in() -> AsyncIterator[tuple[LoginSession, Guarded]]:
-    """Yield a session with the server `web`, to which the user has signed in once."""
+    """Yield a login session and the server `web`, to which the user has signed in once."""
     async with guarded() as server:
         with login_session() as session:
             configure(session, server)
@@ -71,7 +71,7 @@ async def test_a_gateway_that_an_ai_tool_starts_with_six_variables_keeps_the_use
 
 
 async def still_signed_in(session: LoginSession, client: RawClient) -> int:
-    """Check, with a call and the snapshot, that the user is still signed in. Return the gateway's process id."""
+    """Check that a call succeeds without a new sign-in and that the keyring is available. Return the gateway's pid."""
     answer = await client.call("web_echo", text="still here")
     assert "still here" in answer["content"][0]["text"]
     gateway: Any = (await ask(session, SNAPSHOT))["gateway"]

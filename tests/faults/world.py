@@ -1,4 +1,4 @@
-"""Helpers of the fault tests: counting servers, clients of a real shim, and the processes that belong to a home."""
+"""Fixtures of the fault tests: counting servers, clients of a real shim, and the processes that belong to a home."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ async def _spoken(data: bytes) -> None:
 
 
 def servers_yaml(data: bytes) -> None:
-    """Read a servers.yaml. Check that the problems of a readable file have lines and messages."""
+    """Parse a servers.yaml. Check that every problem of a parsable file has a message and no negative line."""
     text = data.decode("utf-8", "replace")
     try:
         config = parse(text, "servers.yaml")

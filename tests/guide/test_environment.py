@@ -1,4 +1,4 @@
-"""packaging/dev.py keeps a working .venv until its replacement is complete."""
+"""The .venv of packaging/dev.py: atomic replacement, repair, and missing Debian packages."""
 
 from __future__ import annotations
 

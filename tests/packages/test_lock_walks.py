@@ -1,4 +1,6 @@
-"""The lock in random states of registries on loopback. npm, uv and node are real, and docker is a stand-in."""
+"""Random walks through states of registries on loopback: only locked content starts.
+
+npm, uv and node are real. docker is a fake."""
 
 from __future__ import annotations
 

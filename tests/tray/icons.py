@@ -1,4 +1,4 @@
-"""Helpers for tray icons: pictures of one color, and a thread that runs an icon."""
+"""One-color artwork for tray icons, and a context manager that runs an icon on a thread."""
 
 from __future__ import annotations
 

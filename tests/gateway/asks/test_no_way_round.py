@@ -1,4 +1,4 @@
-"""With `ask: writes`, no way of calling executes a write without the user's yes, and each yes executes it once."""
+"""With `ask: writes`, no call executes a write that the user has not allowed, and no call is executed twice."""
 
 from __future__ import annotations
 
@@ -243,7 +243,9 @@ class Trial:
     # -- executed calls ------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Check the calls executed since the last `look`, by the definitions at that time or now."""
+        """Check the writes executed since the last `look`.
+
+        A grant counts for the tool's definition at that `look` or its definition now."""
         before, self.hashes = self.hashes, self.current_hashes()
         for name, fake in self.net.items():
             for params in fake.executed:

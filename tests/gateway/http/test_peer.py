@@ -1,4 +1,4 @@
-"""An HTTP client as its session sees it."""
+"""Tests of HttpPeer, a client's connection over HTTP."""
 
 from __future__ import annotations
 

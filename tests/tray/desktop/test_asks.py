@@ -79,7 +79,7 @@ class Caller:
                 self.answers.put(message)
 
     def answer(self, within_s: float = 60) -> dict[str, Any]:
-        """Wait for the next answer and return it. Raises queue.Empty."""
+        """Wait for the next answer and return it. Raises queue.Empty if there is none within `within_s`."""
         return self.answers.get(timeout=within_s)
 
     def end(self) -> None:

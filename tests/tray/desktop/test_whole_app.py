@@ -63,7 +63,7 @@ class TrayOnDesktop:
             (self.app.user / path).write_text(text, encoding="utf-8")
 
     def icon(self, kind: IconKind) -> Box:
-        """Wait until the icon is of this kind, and return its box on the panel."""
+        """Wait until the panel shows an icon of this kind, and return its box on the screen."""
         return self.desktop.until_seen(color(kind), PANEL, TOLERANCE)
 
     def gone(self, kind: IconKind) -> None:

@@ -91,7 +91,7 @@ def test_texts_that_hold_counters_do_not_fill_the_memory_and_numbers_are_never_u
 
 
 def told(old: MenuNode, new: MenuNode, change: MenuDifference) -> MenuNode:
-    """Return what KDE's panel shows after `old`, once it has applied the change and read the changed parents again.
+    """Return the menu of a KDE panel that showed `old`, applied the change, and read the changed parents again.
 
     KDE reads a single level. It keeps what it knows of deeper levels, and reads a new entry when the entry is opened.
     """
