@@ -92,7 +92,7 @@ class Client:
 
 
 def taken(question: Message) -> Message:
-    """Return the answer of a person who accepts a form: each field's default, and True for booleans without a default."""
+    """Return the answer of a person who accepts a form: the defaults, and True for booleans without a default."""
     fields = question.get("params", {}).get("requestedSchema", {}).get("properties", {})
     proposed = {name: field["default"] for name, field in fields.items() if "default" in field}
     yes = {name: True for name, field in fields.items() if name not in proposed and field.get("type") == "boolean"}
