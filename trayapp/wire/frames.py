@@ -58,7 +58,6 @@ INTERNAL = RpcError(INTERNAL_ERROR, "Internal error of the gateway. See its log"
 
 OnRequest = Callable[[str, Params], Awaitable[dict[str, Any]]]
 OnNotification = Callable[[str, Params], object]
-RequestIntercept = Callable[[Request], bool | None]
 
 
 class PendingCall:
@@ -84,8 +83,7 @@ class FrameDispatcher:
 
     - `sink` takes whole frames and does not block.
     - `pour`, if given, takes large frames in pieces.
-    - `request_intercept`, when set, sees every inbound request first, without a task. If it returns False, the request
-      is handled as usual. Otherwise the intercept answers it (`respond`, `respond_frame`).
+    - `request_intercept`, when set, gets every inbound request, without a task, and answers it (`respond`).
     - `on_junk` gets the start of any input that is not JSON-RPC and has no id to answer. By default it is logged.
     - `peer` names the other side in errors about its answers.
     """
@@ -109,7 +107,7 @@ class FrameDispatcher:
         self._ended = anyio.Event()
         self._handling: TaskGroup | None = None  # while `run` handles inbound messages
         self._scopes: dict[RequestId, anyio.CancelScope] = {}  # of inbound requests
-        self.request_intercept: RequestIntercept | None = None
+        self.request_intercept: Callable[[Request], object] | None = None
 
     # -- outbound ------------------------------------------------------------------------------------------------
 
@@ -269,9 +267,9 @@ class FrameDispatcher:
                 self.respond(request_id, Reply.of_error(RpcError(INVALID_PARAMS, "params must be an object")))
             else:
                 try:
-                    intercept = self.request_intercept
-                    passed = intercept is None or intercept(Request(request_id, method, params)) is False
-                    if passed and self._handling is not None:
+                    if self.request_intercept is not None:
+                        self.request_intercept(Request(request_id, method, params))
+                    elif self._handling is not None:
                         scope = self._scopes[request_id] = anyio.CancelScope()
                         self._handling.start_soon(self._handle, scope, request_id, method, params)
                 except Exception:  # the same boundary as in _handle

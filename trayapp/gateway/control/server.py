@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
@@ -9,7 +10,6 @@ from typing import Any
 
 import anyio
 import anyio.abc
-import anyio.lowlevel
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.pool import AT_ONCE
@@ -222,11 +222,5 @@ class Control:
         return {}
 
     async def _stop(self, params: dict[str, Any]) -> Any:
-        assert self._tasks is not None
-
-        async def stop() -> None:
-            await anyio.lowlevel.checkpoint()  # send the answer first
-            self._gateway.stop_wanted.set()
-
-        self._tasks.start_soon(stop)
+        asyncio.get_running_loop().call_soon(self._gateway.stop_wanted.set)  # after the answer
         return {}
