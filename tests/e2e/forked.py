@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -98,9 +98,11 @@ def the_parent() -> Parent:
     return Parent()
 
 
-def start_forked(argv: list[str], env: Mapping[str, str], folder: Path) -> Forked:
-    """Start `multi-mcp ARGV...` with /dev/null for its standard streams."""
-    pid, (end,) = the_parent().ask("start", argv, dict(env), str(folder))
+def start_forked(argv: list[str], env: Mapping[str, str], folder: Path, verbs: Sequence[str] = ()) -> Forked:
+    """Start `multi-mcp ARGV...` with /dev/null for its standard streams. `verbs`: what runs its own verbs, if not the
+    program itself.
+    """
+    pid, (end,) = the_parent().ask("start", argv, dict(env), str(folder), list(verbs))
     return Forked(the_parent(), pid, end)
 
 
@@ -134,7 +136,7 @@ def serve(descriptor: int) -> None:
                 case ("code", pid):
                     reap()
                     asked.send(marshal.dumps(ended.pop(pid)))
-                case (_, argv, env, folder):
+                case (_, argv, env, folder, verbs):
                     # pidfd_open fails once the child has been reaped
                     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
                     child = os.fork()
@@ -142,7 +144,7 @@ def serve(descriptor: int) -> None:
                         asked.close()
                         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-                        run(argv, env, folder)
+                        run(argv, env, folder, verbs)
                     end = os.pidfd_open(child)
                     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
                     socket.send_fds(asked, [marshal.dumps(child)], [end])
@@ -155,9 +157,13 @@ def compile_late() -> None:
         late.search  # noqa: B018 (looking it up compiles it)
 
 
-def run(argv: list[str], env: dict[str, str], folder: str) -> None:
+def run(argv: list[str], env: dict[str, str], folder: str, verbs: list[str]) -> None:
     """Run the program and exit with its code."""
     from trayapp import __main__ as program
+    from trayapp.service import verb_process
+
+    if verbs:
+        verb_process.own_command = lambda: verbs
 
     os.environ.clear()
     os.environ.update(env)

@@ -50,6 +50,7 @@ class Gateway:
     def __init__(self, home: Path, *, forked: bool = False) -> None:
         self.home = home
         self.forked = forked and sys.platform == "linux"
+        self.verbs: list[str] = []  # what runs the verbs of a forked gateway's panel, if not the program itself
         self.file = home / "servers.yaml"
         self.env = environment(home)
         self.process: subprocess.Popen[bytes] | Forked | None = None
@@ -90,7 +91,7 @@ class Gateway:
     def launch(self) -> subprocess.Popen[bytes] | Forked:
         """Start and return a new gateway process, which may not answer yet."""
         if self.forked:
-            return start_forked(["start"], self.env, self.home)
+            return start_forked(["start"], self.env, self.home, self.verbs)
         null = subprocess.DEVNULL
         return subprocess.Popen(
             [*own_command(), "start"], env=self.env, cwd=self.home, stdin=null, stdout=null, stderr=null

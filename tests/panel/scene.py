@@ -14,6 +14,7 @@ import anyio.to_thread
 import httpx2
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
+from tests.cli.running import quick_program
 from tests.e2e.gateway import Gateway, entry, gateway_in
 from tests.fixtures.odd import Odd
 from tests.patience import stretched
@@ -93,6 +94,7 @@ async def scene(home: Path, *servers: Odd, **settings: Any) -> AsyncIterator[Sce
     """Start a gateway with these servers and an HTTP port, and yield the scene."""
     port = free_port()
     with gateway_in(home, forked=True) as gateway:
+        gateway.verbs = quick_program()
         http = {"enabled": True, "port": port}
         gateway.write({odd.name: entry(odd) for odd in servers}, http=http, **settings)
         await anyio.to_thread.run_sync(gateway.start)
