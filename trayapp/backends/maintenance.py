@@ -143,8 +143,6 @@ class Maintenance:
         self._sick = why
         self._live.transport.gone.set()
 
-    # -- idle ----------------------------------------------------------------------------------------------------
-
     async def _watch_idle(self) -> None:
         connection = self._connection
         while True:

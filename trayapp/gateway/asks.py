@@ -251,8 +251,6 @@ class Asks:
         self._grants: WeakKeyDictionary[Any, set[tuple[str, str, str]]] = WeakKeyDictionary()
         self._watchers = 0
 
-    # -- watchers -------------------------------------------------------------------------------------------------
-
     @property
     def someone_is_there(self) -> bool:
         """Return True if the user can be asked: a tray, a panel or a terminal is watching."""
@@ -266,8 +264,6 @@ class Asks:
             yield
         finally:
             self._watchers -= 1
-
-    # -- asks ----------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[OpenAsk]:
         return iter(list(self._open.values()))

@@ -424,8 +424,6 @@ class Supervisor:
         self._start_at = now + (wait or 0.0)
         self._apply(ChildEvent.GAVE_UP if wait is None else ChildEvent.DIED, error)
 
-    # -- without a gateway ---------------------------------------------------------------------------------------
-
     def _wait_for_gateway(self) -> None:
         """Wait until the restart is due, a command changes the state, or a gateway started elsewhere answers."""
         state = self._state

@@ -78,8 +78,6 @@ class StreamableChannel(HttpChannel):
         async with self.post(frame, self._headers(protocol, message)):
             pass
 
-    # -- event streams -------------------------------------------------------------------------------------------
-
     async def _follow_stream(self, place: _StreamPosition, protocol: str, request_id: int | None) -> None:
         """Read a stream from `place` until it answers the request, and open it again when it ends.
 
@@ -120,8 +118,6 @@ class StreamableChannel(HttpChannel):
         except httpx2.HTTPError:
             pass  # the stream broke: it may be resumed
         return False
-
-    # -- headers -------------------------------------------------------------------------------------------------
 
     def _headers(self, protocol: str, message: dict[str, Any]) -> dict[str, str]:
         headers = {**self._session_headers(protocol), "accept": "application/json, text/event-stream"}

@@ -272,9 +272,6 @@ def _has(folder: Path, *names: str) -> bool:
     return any(exists(folder / name) for name in names)
 
 
-# -- tags ------------------------------------------------------------------------------------------------------------
-
-
 def _decided_today(request: NpxRequest, cache_dir: Path | None, now: float) -> bool:
     """Return True if npm resolved the tag within the last day. If not, record the time: npm resolves it now."""
     if cache_dir is None:

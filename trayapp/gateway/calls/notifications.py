@@ -64,8 +64,6 @@ class Notifications:
             if method != LOG or (not session.client.modern and _at_least(level, session.client.log_level)):
                 session.notify(method, params)
 
-    # -- lists that have changed according to a server -----------------------------------------------------------
-
     def lists_read(self, connection: Connection) -> None:
         """Pass on a server's list_changed notifications after the lists were read again, even if they are the same.
 
@@ -87,8 +85,6 @@ class Notifications:
                 continue
             told = live.peer.stamped(params, session.client.capabilities) if has_envelope(params) else params
             live.channel.send_notification(method, told)
-
-    # -- log levels ----------------------------------------------------------------------------------------------
 
     def set_level(self, connection: Connection, wanted: str | None = None) -> None:
         """Set an older server's log level to the lowest that sessions, requests in progress, or the next request

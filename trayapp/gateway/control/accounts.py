@@ -116,7 +116,7 @@ class AccountRequests:
         document = own if own is not None and own.startswith("https://") else document
         return Target(name, launch.url, launch.kind, launch.headers, launch.client, server.callback_port, document)
 
-    # -- the keyring ---------------------------------------------------------------------------------------------
+    # -- the keyring and its secrets -----------------------------------------------------------------------------
 
     async def _check_keyring(self, params: dict[str, Any]) -> Any:
         """Check the vault, and return `{"keyring", "error"}`. With `unlock`, the keyring may show its own dialog."""
@@ -126,8 +126,6 @@ class AccountRequests:
     async def _look(self, *, asked: bool) -> None:
         with suppress(KeyringUnavailableError):
             await self._sign_ins.accounts.vault.look(asked=asked)
-
-    # -- secrets -------------------------------------------------------------------------------------------------
 
     async def _secret_set(self, params: dict[str, Any]) -> Any:
         name, value = text_of(params, "name"), params.get("value")

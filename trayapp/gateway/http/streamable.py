@@ -96,8 +96,6 @@ class StreamableHttp:
             with self._sessions.request(session):
                 await (self._post if request.method == "POST" else self._get)(session, request)
 
-    # -- the handshake -------------------------------------------------------------------------------------------
-
     async def _open(self, request: HttpRequest) -> None:
         """Answer initialize. Refuse all other messages, which need a session."""
         message = await request.message()
@@ -121,8 +119,6 @@ class StreamableHttp:
             self._sessions.add(session, params, str(reply.message["result"]["protocolVersion"]))
             request.more.append(session_line(session.id))
         await request.answer(message["id"], reply)
-
-    # -- POST ----------------------------------------------------------------------------------------------------
 
     async def _post(self, session: HttpSession, request: HttpRequest) -> None:
         message = await request.message()
@@ -171,8 +167,6 @@ class StreamableHttp:
             await stream.carry(request)
         else:
             await request.respond(b"", 202)
-
-    # -- GET -----------------------------------------------------------------------------------------------------
 
     async def _get(self, session: HttpSession, request: HttpRequest) -> None:
         """Answer with the standing stream or, given a Last-Event-ID, with the rest of a broken stream."""

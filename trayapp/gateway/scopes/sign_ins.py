@@ -30,8 +30,6 @@ class SignIns:
         self.accounts = accounts
         self._environ = environ
 
-    # -- status --------------------------------------------------------------------------------------------------
-
     @property
     def keyring_error(self) -> dict[str, str] | None:
         """Return why the vault cannot be used now, as `{"title", "hint"}`, or None if it can."""
@@ -80,8 +78,6 @@ class SignIns:
         url = self.address(server)
         return None if url is None else account_key(url, server.account)
 
-    # -- sign-ins from the vault ---------------------------------------------------------------------------------
-
     async def read(self, launch: HttpLaunch) -> None:
         """Read the user's sign-in at the server's address, unless that would open a dialog."""
         await self.accounts.look([account_key(launch.url, launch.client.account)])
@@ -90,8 +86,6 @@ class SignIns:
         """Read who is signed in at the configured addresses, without a dialog."""
         servers = [c.server for c in self._services.pool if not c.server.disabled and auth_of(c.server) == "oauth"]
         await self.accounts.look([key for server in servers if (key := self.key_of(server)) is not None])
-
-    # -- reconnecting --------------------------------------------------------------------------------------------
 
     def at(self, key: AccountKey) -> list[Connection]:
         """Return all connections to servers of that account."""

@@ -115,8 +115,6 @@ class VariantProbes:
         asks = self._services.listings.traits(name).asks
         return bool(asks or connection.changes_at_start or connection.server.url)
 
-    # -- for a client that lists ---------------------------------------------------------------------------------
-
     def unread(self, servers: Iterable[str], kind: ClientKind) -> list[str]:
         """Return the keys of the probes that have yet to read these servers' lists for that kind of client."""
         return [key for name in servers if (key := self._probe_for(name, kind)) is not None]
@@ -143,8 +141,6 @@ class VariantProbes:
         first, probe = services.pool.get(services.shared_key(key)), services.pool.get(key)
         answers = (first is not None and first.server.url is None) or (probe is not None and probe.is_up)
         return self._hurried[key] + (LIST_WAITS_S if answers else REACHED_S) - now
-
-    # -- probes --------------------------------------------------------------------------------------------------
 
     async def _probe(self, key: str) -> None:
         """Read the lists on the connection with that key, unless they have been read since."""
