@@ -163,7 +163,7 @@ def run(argv: list[str], env: dict[str, str], folder: str, verbs: list[str]) -> 
     from trayapp.service import verb_process
 
     if verbs:
-        verb_process.own_command = lambda: verbs
+        verb_process.own_command = lambda: verbs  # type: ignore[attr-defined]  # it is imported there
 
     os.environ.clear()
     os.environ.update(env)
