@@ -79,7 +79,7 @@ class YamlFamily:
         if holder is not None and len(slots) == 1 and not slot.parent.flow:
             _empty(editor, holder, "{}")
             _cut(editor, editor.layout.line_start(slot.key.start), slot.value)
-            editor.expect(put(outline(editor.root), holder.path, {}))
+            editor.expected = put(outline(editor.root), holder.path, {})
         else:
             editor.remove(slot)
         return editor.finish()
@@ -120,15 +120,9 @@ def plain(node: Node) -> Any:
 
 
 class _Editor(Editor):
-    """An Editor that also accepts an expected outline, for changes inside lists."""
+    """An Editor for the files of other programs."""
 
     by_hand = "Make this change by hand"  # not `multi-mcp edit`, which opens servers.yaml
-
-    def expect(self, whole: Any) -> None:
-        self._expected = whole
-
-    def note(self, start: int, end: int, new: str) -> None:
-        self._note(start, end, new)
 
 
 def _find(slots: list[Slot], key: str) -> Slot | None:
@@ -202,7 +196,7 @@ def _name_of(item: Node) -> str | None:
 
 
 def _expect_items(editor: _Editor, holder: Slot, items: list[Any]) -> None:
-    editor.expect(put(outline(editor.root), holder.path, items))
+    editor.expected = put(outline(editor.root), holder.path, items)
 
 
 def _append(editor: _Editor, holder: Slot, items: list[Node], item: dict[str, Any]) -> None:

@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 DIALOG_S = 90.0  # for an answer, because the user may have to unlock the keyring first
 
 
-def store_secret(name: str, value: str, environ: Mapping[str, str] = os.environ) -> bool:
+def store_secret(name: str, value: str) -> bool:
     """Store a value under a name. Return False if it will be lost when the gateway ends, because there is no keyring.
 
     Raises UsageError for a name that is invalid in servers.yaml, KeyringUnavailableError, ControlError.
     """
     params = {"name": name, "value": value}
-    return bool(_do(environ, SECRET_SET, params, "kept", lambda vault: vault.set_secret(name, value)))
+    return bool(_do(os.environ, SECRET_SET, params, "kept", lambda vault: vault.set_secret(name, value)))
 
 
-def can_keep(environ: Mapping[str, str] = os.environ) -> bool:
+def can_keep() -> bool:
     """Return True if secrets can be stored permanently. The keyring may prompt the user."""
 
     async def state(vault: Vault) -> str:
@@ -42,7 +42,7 @@ def can_keep(environ: Mapping[str, str] = os.environ) -> bool:
         return "available"
 
     with suppress(KeyringUnavailableError):
-        return bool(_do(environ, SECRET_LIST, {}, "keyring", state) == "available")
+        return bool(_do(os.environ, SECRET_LIST, {}, "keyring", state) == "available")
     return False
 
 
@@ -51,9 +51,9 @@ def secret_names(environ: Mapping[str, str] = os.environ) -> list[str]:
     return [str(name) for name in _do(environ, SECRET_LIST, {}, "names", lambda vault: vault.secret_names())]
 
 
-def delete_secret(name: str, environ: Mapping[str, str] = os.environ) -> bool:
+def delete_secret(name: str) -> bool:
     """Delete the secret with that name. Return False if there is none. Raises KeyringUnavailableError, ControlError."""
-    return bool(_do(environ, SECRET_DELETE, {"name": name}, "deleted", lambda vault: vault.delete_secret(name)))
+    return bool(_do(os.environ, SECRET_DELETE, {"name": name}, "deleted", lambda vault: vault.delete_secret(name)))
 
 
 def _do(

@@ -205,7 +205,7 @@ class Editor:
         self.root = compose(text, file)
         self._step = indent_step(self.root)
         self._splices: list[Splice] = []
-        self._expected: Any = outline(self.root)
+        self.expected: Any = outline(self.root)  # of the new text
 
     def refuse(self, line: int, why: str) -> NoReturn:
         raise EditRefusedError(f"{self.file}, line {line}: {why}", self.by_hand)
@@ -235,12 +235,12 @@ class Editor:
         if is_null(node) and not isinstance(node, Alias):
             self._fill(slot, " " + new)
         elif isinstance(node, Scalar | Alias):
-            self._note(node.start, end, new)
+            self.note(node.start, end, new)
         else:
             at = self.layout.colon_end(slot.key)
             if at is None or "#" in self.text[at:end]:
                 self.refuse(node.line, f"{_last(slot.path)} contains comments")
-            self._note(at, end, " " + new)
+            self.note(at, end, " " + new)
         self._expect(slot.path, value)
 
     def insert(self, slot: Slot, new: MappingType[str, Any], *, depth: int = 0, after: Slot | None = None) -> None:
@@ -274,7 +274,7 @@ class Editor:
             newline = self.layout.newline(at)
             before = newline if at and self.text[at - 1] not in "\n\r\ufeff" else ""
             lines = rendering.block(new, step=self._step, depth=depth)
-            self._note(at, at, before + "".join(line + newline for line in lines))
+            self.note(at, at, before + "".join(line + newline for line in lines))
         else:
             self.refuse(self.root.line, "the file is not a mapping")
         for name, value in new.items():
@@ -293,17 +293,17 @@ class Editor:
         if index + 1 < len(beside) and comma is not None:
             following = beside[index + 1][0].start
             is_blank = not self.text[comma + 1 : following].strip()  # otherwise a comment, which stays
-            self._note(slot.key.start, following if is_blank else comma + 1, "")
+            self.note(slot.key.start, following if is_blank else comma + 1, "")
         elif index > 0:  # the last one, with the comma before it; a comment between them stays
             before = self._flow_value_end(*beside[index - 1])
             comma = self.layout.comma(before, slot.key.start)
             if self.text[before : slot.key.start].strip(" \t\r\n,") and comma is not None:
-                self._note(comma, comma + 1, "")
+                self.note(comma, comma + 1, "")
                 before = slot.key.start
-            self._note(before, end, "")
+            self.note(before, end, "")
         else:
-            self._note(slot.key.start, end if comma is None else comma + 1, "")
-        self._expected = drop(self._expected, slot.path)
+            self.note(slot.key.start, end if comma is None else comma + 1, "")
+        self.expected = drop(self.expected, slot.path)
 
     def cut_lines(self, slot: Slot, start: int, end: int) -> None:
         """Remove the lines from `start` to the line end `end`. Refuse if the pair shares a line with something else."""
@@ -311,45 +311,46 @@ class Editor:
             self.refuse(slot.key.line, f"{_last(slot.path)} shares its line with something else")
         before, following = self.layout.previous_end(start), self.layout.next_line(end)
         if before is not None:
-            self._note(before, end, "")
+            self.note(before, end, "")
         else:
-            self._note(start, end if following is None else following, "")
-        self._expected = drop(self._expected, slot.path)
+            self.note(start, end if following is None else following, "")
+        self.expected = drop(self.expected, slot.path)
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
         """Discard all changes of the `with` block if one of them is refused. The EditRefusedError is raised again."""
-        count, expected = len(self._splices), self._expected
+        count, expected = len(self._splices), self.expected
         try:
             yield
         except EditRefusedError:
             del self._splices[count:]
-            self._expected = expected
+            self.expected = expected
             raise
 
     def finish(self) -> str:
         """Return the new text. Raises EditRefusedError if it does not contain exactly the expected configuration."""
         with suppress(UnparsableError, ValueError):  # ValueError: two changes affect the same place
             text = spliced(self.text, self._splices)
-            if same(outline(compose(text, self.file)), self._expected):
+            if same(outline(compose(text, self.file)), self.expected):
                 return text
         raise EditRefusedError(f"{self.file} is written in a form that this change could damage", self.by_hand)
 
-    def _note(self, start: int, end: int, new: str) -> None:
+    def note(self, start: int, end: int, new: str) -> None:
+        """Replace text[start:end] with `new` in `finish`."""
         self._splices.append(Splice(start, end, new))
 
     def _expect(self, path: Path, value: Any) -> None:
-        self._expected = put(self._expected, path, outline_of(value))
+        self.expected = put(self.expected, path, outline_of(value))
 
     def _fill(self, slot: Slot, new: str) -> None:
         """Write `new` in place of an empty or null value."""
         at = self.layout.colon_end(slot.key)
         if at is None and slot.parent.flow:
-            self._note(slot.key.end, slot.key.end, ":" + new)
+            self.note(slot.key.end, slot.key.end, ":" + new)
         elif at is None or slot.value.anchor is not None:
             self.refuse(slot.key.line, f"{_last(slot.path)} has an empty value that cannot be replaced")
         else:
-            self._note(at, slot.value.end if slot.value.end > slot.value.start else at, new)
+            self.note(at, slot.value.end if slot.value.end > slot.value.start else at, new)
 
     def _insert_into(self, node: Mapping, new: MappingType[str, Any], depth: int, after: Node | None) -> None:
         if not node.flow:
@@ -362,7 +363,7 @@ class Editor:
         words = between.join(self._flow_words(node, name, value) for name, value in new.items())
         if not node.pairs:
             at = self.text.index("{", node.start) + 1
-            self._note(at, at, f"{between[1:]}{words}{self._next_line(node, 1)}" if is_long else words)
+            self.note(at, at, f"{between[1:]}{words}{self._next_line(node, 1)}" if is_long else words)
             return
         last = self._flow_value_end(*node.pairs[-1])
         comma = self.layout.comma(last, node.end - 1)
@@ -370,14 +371,14 @@ class Editor:
         if self.layout.begins_line(node.pairs[-1][0].start) and self.layout.line_end(last) < node.end:
             self._insert_flow_lines(node, new, last, comma)
         elif comma is None:
-            self._note(last, last, between + words)
+            self.note(last, last, between + words)
         else:
-            self._note(comma + 1, comma + 1, f"{between[1:]}{words},")
+            self.note(comma + 1, comma + 1, f"{between[1:]}{words},")
 
     def _add_lines(self, at: int, new: MappingType[str, Any], column: int, depth: int) -> None:
         lines = rendering.block(new, column=column, step=self._step, depth=depth)
         newline = self.layout.newline(at)
-        self._note(at, at, "".join(newline + line for line in lines))
+        self.note(at, at, "".join(newline + line for line in lines))
 
     def _flow_words(self, node: Mapping, name: str, value: Any) -> str:
         """Return the text of one pair inside braces. A long mapping in its value gets one line for each pair."""
@@ -397,12 +398,12 @@ class Editor:
     def _insert_flow_lines(self, node: Mapping, new: MappingType[str, Any], last: int, comma: int | None) -> None:
         end = self.layout.line_end(last)
         if comma is None:
-            self._note(last, last, ",")
+            self.note(last, last, ",")
         elif comma > end:
             self.refuse(node.line, "a comma is on its own line")
         start = self.layout.newline(end) + " " * node.pairs[-1][0].column
         words = [rendering.flow({name: value}, json_like=_json_like(node))[1:-1] for name, value in new.items()]
-        self._note(end, end, start + f",{start}".join(words) + ("," if comma is not None else ""))
+        self.note(end, end, start + f",{start}".join(words) + ("," if comma is not None else ""))
 
     def _flow_value_end(self, key: Node, value: Node) -> int:
         """Return the end of a pair in braces. For an empty value, the end mark depends on the loader and is ignored."""

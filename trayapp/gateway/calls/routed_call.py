@@ -66,6 +66,7 @@ class RoutedCall:
     finish: Finishing | None = None  # makes the client's answer from the backend's
     through_tool: bool = field(default=False, kw_only=True)  # the client called the one tool, not this tool by name
     serial: int = field(default=0, init=False)  # number in the order in which calls began
+    number: int = field(default=0, init=False)  # the id of the request at the server
     sent_at: float = field(default=0.0, init=False)  # by the gateway's clock, like `parked_at`
     parked: bool = field(default=False, init=False)
     parked_at: float = field(default=0.0, init=False)  # when its client was last asked
@@ -78,7 +79,6 @@ class RoutedCall:
     _rounds: int = field(default=0, init=False)  # how often the backend has asked before answering
     _last: bool = field(default=False, init=False)  # True if the request must not be sent again
     _live: Live | None = field(default=None, init=False)  # the connection on which it was sent, not a later one
-    _number: int = field(default=0, init=False)
     _timeout_s: float = field(default=0.0, init=False)
     _timer: asyncio.TimerHandle | None = field(default=None, init=False)
     _late: Reply | None = field(default=None, init=False)  # the answer, if it came while the call was parked
@@ -111,7 +111,7 @@ class RoutedCall:
             self._live = live
             if live.peer.modern or (params is not None and "_meta" in params):
                 params = live.peer.stamped(params, self.session.capabilities)
-            self._number = live.transport.channel.relay(method, params, self)
+            self.number = live.transport.channel.relay(method, params, self)
         except BaseException:
             self._close()  # otherwise the connection would never be idle again
             raise
@@ -345,7 +345,7 @@ class RoutedCall:
 
     def _tell_server(self, reason: str) -> None:
         if self._live is not None:
-            self._live.channel.cancel(self._number, reason)
+            self._live.channel.cancel(self.number, reason)
             self.session.questioner.give_up(self.connection, self._live, self.session)
 
     def _close(self) -> bool:

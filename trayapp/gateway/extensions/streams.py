@@ -74,11 +74,6 @@ class StreamingCall(RoutedCall):
         self.own = str((request.params or {}).get("name"))
         self.exposed = exposed  # the name that the client knows
 
-    @property
-    def number(self) -> int:
-        """Return the number of the request at the server."""
-        return self._number
-
 
 class Streams:
     """Streams of all sessions of one gateway."""
