@@ -40,8 +40,8 @@ from trayapp.wire.messages import INVALID_REQUEST, Call, Params, RpcError
 log = logging.getLogger(__name__)
 
 
-DOUBT_AGAIN_S = 60.0  # the least time between readings of the lists of a server that keeps ending by itself
-NOTICE_S = 0.1  # after a call, the time in which the server may announce that it changed a list
+DOUBT_AGAIN_S = 60.0  # minimum between readings of the lists of a server that keeps ending by itself
+NOTICE_S = 0.1  # time after a call in which the server may announce that a list changed
 # Why a connection was closed permanently, as in "NAME was stopped during the call: ..."
 ENTRY_CHANGED = "its entry in servers.yaml changed"
 GATEWAY_STOPPED = "the gateway stopped"
@@ -296,10 +296,10 @@ class Connection:
 
     @property
     def notice_left_s(self) -> float:
-        """Return for how many more seconds the last call may cause a notice of changed lists; 0 or less if it cannot.
+        """Return for how many more seconds the last call may cause a list_changed; 0 or less if it cannot.
 
-        The notice often comes after the call's answer. Over HTTP and in the newer era, it has its own stream. Go's SDK
-        gathers changes for 10 ms.
+        list_changed often comes after the call's answer. Over HTTP and in the newer era, it has its own stream. Go's
+        SDK gathers changes for 10 ms.
         """
         if self.live is None or self.last_used is None or not self.used_since_connected:
             return 0.0
@@ -371,7 +371,7 @@ class Connection:
             self._apply(Event.ENABLE)
 
     def follow_subscriptions(self) -> None:
-        """Update the subscription: a session subscribed to or unsubscribed from a resource."""
+        """Update the subscription after a session has subscribed to or unsubscribed from a resource."""
         if self._maintenance is not None and self.live is not None:
             self._maintenance.subscription.changed()
         self._note_adjusted()  # a subscription prevents idle closing
@@ -500,7 +500,7 @@ class Connection:
             starts = maintenance is None or not maintenance.lists_settled.is_set()
             if starts and not self.used_since_connected:  # a call may change them, too
                 self.changes_at_start = True
-            if self._has_answered:  # a change announced during the start has no call as its cause
+            if self._has_answered:  # no call causes a change that is announced during the start
                 self.announced.setdefault(method, set()).update(self.open_calls if about is None else {about})
             if maintenance is not None:
                 maintenance.lists_changed()

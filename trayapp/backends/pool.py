@@ -127,7 +127,7 @@ class Pool:
     async def _hold(self, connection: Connection) -> bool:
         """Connect and wait until the connection ends. Return True if it lasted RECONNECT_FIRST_S or a probe dropped it.
 
-        Also return False if connecting failed. If a sign-in is required, wait until cancelled.
+        Return False otherwise, or if connecting failed. If a sign-in is required, wait until cancelled.
         """
         await connection.reachable()
         try:

@@ -370,7 +370,7 @@ def deny_verb(what: str, as_json: bool) -> None:
 
 
 def _show_answer(row: Row, call: str, question: str, as_json: bool) -> None:
-    """Print the outcome. `call`, `question`: what happened to a call or a server's question."""
+    """Print the outcome, introduced by `call` for a tool call or by `question` for a server's question."""
     line = f"{call}: {called_tool(row)}" if row["kind"] == "call" else f"{question}: {row['server']}"
     print_result(as_json, row, one_line(line))
 

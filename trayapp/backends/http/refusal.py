@@ -27,7 +27,7 @@ SSE_AFTER = frozenset({404, 405, 406, 415})  # no Streamable HTTP at this addres
 
 @dataclass(slots=True)
 class HttpRefusal:
-    """The refusals of one HTTP connection: the last error status, the wait that it asked for, refused authorization."""
+    """The refusals on one HTTP connection: the last error status, its Retry-After, and any refused authorization."""
 
     status: int | None = None
     retry_after_s: float | None = None

@@ -35,7 +35,7 @@ _NOT_INITIALIZED = re.compile(r"\bnot (?:yet )?(?:been )?initiali[sz]ed\b|\bbefo
 def is_mcp(status: int, content_type: str, body: bytes) -> bool:
     """Return True if a response to a JSON-RPC request comes from an MCP server.
 
-    An event stream counts before its first event: nothing else streams in answer to a JSON-RPC message.
+    An event stream counts even before its first event, because nothing else answers JSON-RPC with a stream.
     """
     is_stream = status == 200 and content_type.lower().startswith("text/event-stream")
     return is_stream or json_rpc_in(body) is not None

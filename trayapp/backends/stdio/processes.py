@@ -189,7 +189,7 @@ async def run_process(
 
 @types.coroutine
 def _begin_inside(context: AbstractContextManager[None], work: Coroutine[Any, Any, None]) -> Generator[Any, Any, None]:
-    """Run `work`. Only what it does before its first wait runs inside `context`."""
+    """Run `work`, inside `context` up to its first wait only."""
     with context:
         waits_for = work.send(None)
     try:
