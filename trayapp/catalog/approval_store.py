@@ -59,7 +59,7 @@ class Pin(NamedTuple):
 
     @property
     def definition(self) -> Item:
-        """Return the pinned definition, or {}, which differs from every definition, if `text` cannot be read."""
+        """Return the pinned definition. If `text` cannot be read, return {}, which differs from every definition."""
         try:
             definition = loads(self.text.encode())
         except ValueError:  # JsonError is a ValueError
@@ -68,7 +68,7 @@ class Pin(NamedTuple):
 
     @classmethod
     def from_json(cls, value: Any) -> Pin:
-        """Return the pin in a server's file. Raises ValueError."""
+        """Return a pin from its JSON value in a server's file. Raises ValueError."""
         raw = {"declined": "", **value} if isinstance(value, dict) else {}
         if not all(isinstance(raw.get(name), kind) for name, kind in _KINDS.items()):
             raise ValueError("a tool has a value of the wrong type")

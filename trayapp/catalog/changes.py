@@ -125,7 +125,7 @@ def _members_fit(old: dict[str, Any], new: dict[str, Any], depth: int) -> bool:
         return False
     if _open(old) is not False and _open(new) is False:
         return False
-    if any(name not in after for name in before):  # even if any member is allowed: the tool would ignore it
+    if any(name not in after for name in before):  # even if extra members are allowed, the tool would ignore this one
         return False
     return all(_fits(before[name], after[name], depth + 1) for name in before)
 

@@ -45,7 +45,7 @@ class GivenNames:
         except FileNotFoundError:
             pass
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            log.warning("Cannot read the names of tools. Assigning them again: %s", error)
+            log.warning("Cannot read the names of tools: %s. They are assigned again", error)
 
     def of(self, mode: PrefixMode, plain: Mapping[str, str]) -> SeenNames:
         """Return the names given in a prefix mode. `plain` maps the server keys of a view to names."""

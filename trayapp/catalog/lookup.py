@@ -101,9 +101,9 @@ class Lookup:
     def _settle(self, asked: str, keys: list[Key]) -> Key:
         """Return the one of `keys` that may be called. Raises AmbiguousToolError, ToolNotFoundError.
 
-        A hidden tool gives way to another server's tool, but never to one of its own server. The name of a disabled
-        tool must not run a different tool there. It also does not give way if `asked` names its server, while the other
-        tool merely has that text as its own name.
+        A hidden tool gives way to another server's tool, but never to one of its own server, where the name of a
+        disabled tool must not run a different tool. It also does not give way if `asked` names its server, while the
+        other tool merely has that text as its own name.
         """
         callable_ = [key for key in keys if key not in self._hidden]
         if not callable_:

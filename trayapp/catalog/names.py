@@ -159,7 +159,7 @@ def expose(
 def _holder(
     wish: str, keys: list[Key], alike: list[Key], wishes: Mapping[Key, Wish], first: Key | None, held: Set[Key]
 ) -> Key | None:
-    """Return the one of `keys`, all with the wanted name `wish`, that gets this name, or None.
+    """Return the one of `keys` that gets the name `wish`, or None. The name is wanted for all of them.
 
     `alike`: other tools that the name could mean. `first`: the tool that had the name before.
     """
@@ -203,7 +203,7 @@ def _others_of(keys: Collection[Key], mode: PrefixMode, servers: Iterable[str]) 
     """Return a function (key, name) -> the tool of another server that the name means by rule, or None.
 
     `mcp__SERVER__TOOL` is understood in every mode and belongs to that server, whatever tools it has. Spellings that
-    begin with only a server's name count in mode none only, where names have no prefix.
+    begin with just a server's name count only in mode none, where names have no prefix.
     """
 
     def starts(server: str) -> set[str]:

@@ -159,7 +159,7 @@ class ResourceMap:
         return uri if self._plain_owners(uri) == [(server, uri)] else prefixed(server, uri)
 
     def exposed_link(self, server: str, uri: str) -> str:
-        """Return a URI in a result of `server` as clients must send it: unchanged, unless it would lead elsewhere."""
+        """Return a URI in a result of `server` as clients must send it, with a prefix if it could mean another."""
         if (known := self._resources.get((server, uri))) is not None:
             return known
         owners = self._plain_owners(uri)
@@ -228,7 +228,7 @@ def _authority(uri: str) -> str:
 
 
 def prefixed(server: str, own: str) -> str:
-    """Return a server's address or handle with a prefix that leads back to that server."""
+    """Return a server's address or handle with a prefix that names the server."""
     return f"{SCHEME}{quote(server, safe='', errors='surrogatepass')}/{own}"
 
 

@@ -46,8 +46,8 @@ _FUSED = ("delete", "remove", "destroy", "erase", "purge", "truncate", "uninstal
 _INFLECTIONS = _words("d ed er ers es ing ment r rs s")  # inflections of _FUSED, not compounds (`list_deleted`)
 _LAST = _words("clean eval evaluate repl interpreter")  # destructive as the last word (`git_clean`, `browser_evaluate`)
 _ALONE = _words("bash sh zsh shell powershell terminal command execute")  # destructive as the whole name
-# (verbs, objects): a tool can run or overwrite anything if one of the objects follows one of the verbs, or precedes it
-# at the name's end (`shell_run`).
+# (verbs, objects): a tool counts as destructive if one of the objects follows one of the verbs, or precedes it at the
+# name's end (`shell_run`).
 _ON_OBJECTS = (
     (
         _words("run runs execute eval evaluate start spawn launch invoke interact call"),
@@ -63,7 +63,7 @@ _STUDIES = _words("analysis review scan lint audit search report")  # as a last 
 _FORCE = "force"  # makes an adjacent write destructive (`git_force_push`)
 _PREDICATES = _words(
     "is are has can does should"
-)  # the name asks a question: its verb is not carried out (`can_delete`)
+)  # such a name is a question, so its verb is not carried out (`can_delete`)
 # Verbs that are also nouns: after another word they decide only if no verb follows (`user_list_delete`).
 _ALSO_NOUNS = _words(
     """list lists search view views check checks count tree trace diff status info post order book share comment set

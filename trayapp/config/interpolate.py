@@ -178,7 +178,7 @@ def variable_names(server: ServerConfig) -> tuple[tuple[str, ...], tuple[str, ..
 
 
 def _at_home(path: str | None, home: str) -> str | None:
-    """Return the path with `~` or `~/x` expanded to `home`. `~user/x` is left alone (interp-16)."""
+    """Return the path with `~` or `~/x` expanded to `home`. `~user/x` is left alone."""
     return home + path[1:] if path is not None and (path == "~" or path.startswith(("~/", "~\\"))) else path
 
 

@@ -83,7 +83,7 @@ class ConfigStore:
                 except FileChangedError:
                     if time.monotonic() > end:
                         why = f"Cannot change {self.path}: another program kept saving it for"
-                        hint = "Wait until that program is done, or close it; then try again"
+                        hint = "Close that program or wait until it is done, then try again"
                         raise FileChangedError(f"{why} {within_s:.0f} s", hint) from None
                 except MultiMcpError:
                     if time.monotonic() > end or self._settled(end) == seen:

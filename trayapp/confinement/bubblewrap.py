@@ -23,7 +23,7 @@ FORBIDDING = (
 
 @cache
 def fault() -> str:
-    """Try bubblewrap. Return why it cannot be used here, or "" if it can. Only the first call tests it, and blocks."""
+    """Try bubblewrap. Return why it cannot be used here, or "" if it can. Only the first call runs it, and blocks."""
     program = _program()
     if program is None:
         return "bubblewrap is not installed"

@@ -45,7 +45,7 @@ def abi() -> int:
 
 
 def is_forbidden() -> bool:
-    """Return True if this process may not use Landlock: a system call filter refuses it."""
+    """Return True if a system call filter keeps this process from using Landlock."""
     return _libc is not None and abi() == 0 and ctypes.get_errno() == errno.EPERM
 
 
@@ -60,10 +60,10 @@ def system_call(number: int, *arguments: object) -> int:
 
 
 def restrict_thread(read: Iterable[str], write: Iterable[str], devices: Iterable[str], ports: list[int] | None) -> None:
-    """Confine the calling thread, and all that it starts, permanently. Raises OSError: start nothing after that.
+    """Confine the calling thread, and all that it starts, permanently. After an OSError, nothing may be started.
 
     `read`, `write`: files, or folders with all their contents; missing ones are skipped. `devices`: files to read and
-    write, without creating or replacing them. `ports`: the only TCP ports to connect to; None: TCP is not limited.
+    write, without creating or replacing them. `ports`: the only TCP ports to connect to, or None for all ports.
     """
     assert _libc is not None
     with _restricting(ALL_FILE_RIGHTS, 0 if ports is None else BIND_TCP | CONNECT_TCP) as ruleset:

@@ -201,7 +201,7 @@ class Policy:
 
 
 class LinkToSecretError(Exception):
-    """A granted file is a hard link to a secret. `path`: its granted name, `secret`: its other name."""
+    """Raised when a granted file is a hard link to a secret. `path`: its granted name, `secret`: its other name."""
 
     def __init__(self, path: str, secret: str) -> None:
         super().__init__(f"{path} is a hard link to {secret}")

@@ -21,7 +21,7 @@ _LOCAL_NAMES = ("localhost",)
 
 
 class HostProxy:
-    """The proxy of one server's programs, on a loopback port. `refused` is called with each host not allowed."""
+    """The proxy of one server's programs, on a loopback port. `refused` is called with each refused host."""
 
     def __init__(self, hosts: tuple[str, ...], refused: Callable[[str], None]) -> None:
         self._hosts = tuple(host.strip("[]").rstrip(".").lower() for host in hosts)

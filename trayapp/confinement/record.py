@@ -1,7 +1,7 @@
 """The accesses that a confined server was refused, and the line of servers.yaml that would allow each.
 
-The kernel does not tell an ordinary user what it refused. Other sources do: a program's own error messages, its
-requests for sockets, the hosts that it asked the proxy for. `multi-mcp confine` sees every file.
+The kernel does not report refusals to an ordinary user. Other sources show them: a program's own error messages, its
+requests for sockets, and the hosts that it requested from the proxy. A trial (`multi-mcp confine`) records every file.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def filter_program(
     - `tell`: the gateway decides on calls that change attributes of files or the scheduling of threads, and records
       refused Unix sockets. Without `tell`, the filter refuses all of these calls.
     - `trace`: calls that open or change a file are also reported.
-    - `namespaces`: the program sees only its own files and processes, so that calls on these are not checked.
+    - `namespaces`: the program sees only its own files and processes, so calls on these are not checked.
     """
     at = list(ARCHITECTURES).index(name)
     refuse = ERROR | errno.EPERM
@@ -146,7 +146,7 @@ def filter_program(
 
 
 def proxy_program(name: str) -> bytes:
-    """Return the filter around bubblewrap if hosts are listed. The gateway makes and connects each socket."""
+    """Return the filter for bubblewrap and its program if hosts are listed. The gateway makes and connects sockets."""
     at = list(ARCHITECTURES).index(name)
     rules = [*_argument(0), (_JUMP_EQUAL, 0, 1, INET), (_RETURN, 0, 0, NOTIFY)]
     rules += [(_JUMP_EQUAL, 0, 1, INET6), (_RETURN, 0, 0, ERROR | errno.EACCES)]
@@ -214,7 +214,7 @@ def _socket_rules(internet: Sockets, unix: bool, tell: bool, refuse: int) -> lis
     rules = [*family]
     if unix:
         rules += [(_JUMP_EQUAL, 0, 1, UNIX), (_RETURN, 0, 0, ALLOW)]
-    elif tell:  # not for non-blocking sockets: libc tries its name service daemon through one
+    elif tell:  # not for non-blocking sockets: libc uses one to look for its name service daemon
         asks = [*_argument(1), (_AND, 0, 0, NONBLOCK), (_JUMP_EQUAL, 0, 1, 0), (_RETURN, 0, 0, NOTIFY)]
         rules += [(_JUMP_EQUAL, 0, len(asks) + 1, UNIX), *asks, (_RETURN, 0, 0, refuse)]
     if internet == "all":

@@ -127,7 +127,7 @@ def _change(pid: int, name: str, opened: int, wanted: Sequence[int]) -> None:
 
 
 def _times(pid: int, name: str, address: int) -> bytes | None:
-    """Return the times at an address as two `struct timespec`; None: now."""
+    """Return the times at an address as two `struct timespec`, or None for the current time."""
     if not address:
         return None
     if name == "utime":
@@ -231,7 +231,7 @@ class Requests:
         try:
             fcntl.ioctl(self._listener, _RECEIVE, request)
         except OSError:
-            return  # the program was killed meanwhile
+            return  # the program has been killed
         number, pid, _, call, _, _, *arguments = _REQUEST.unpack(request)
         if self._changes is not None and call in self._changes.calls:
             if self._wanted is None:  # the first request for a change starts the thread that makes all changes
@@ -252,7 +252,7 @@ class Requests:
             return
         family, kind, protocol = (argument & 0xFFFFFFFF for argument in arguments[:3])
         tcp = family != socket.AF_UNIX and kind & _TYPE == socket.SOCK_STREAM and protocol in (0, socket.IPPROTO_TCP)
-        with suppress(OSError):  # the program was killed meanwhile
+        with suppress(OSError):  # the program has been killed
             if not (self._port and tcp and self._hand_out(number, family, kind)):
                 _answer(self._listener, number, -errno.EACCES)
                 if family == socket.AF_UNIX or not self._port:
@@ -280,7 +280,7 @@ class Requests:
 def _answer(listener: int, number: int, error: int, flags: int = 0) -> None:
     import fcntl
 
-    with suppress(OSError):  # the program was killed meanwhile
+    with suppress(OSError):  # the program has been killed
         fcntl.ioctl(listener, _ANSWER, _RESPONSE.pack(number, 0, error, flags))
 
 

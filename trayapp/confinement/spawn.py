@@ -26,7 +26,7 @@ from trayapp.confinement.seccomp import filter_program, install, machine, proxy_
 
 
 class ConfinementFailedError(OSError):
-    """The kernel refused the confinement: the program was not started."""
+    """Raised when the kernel refuses the confinement. The program is not started."""
 
 
 def spawn_confined(
@@ -36,8 +36,8 @@ def spawn_confined(
 
     `trace`: the calls with which the program opens or changes files arrive as requests, too.
 
-    Return the process, and the descriptor on which its requests arrive (seccomp_requests), -1 if there is none. Raises
-    OSError for a program that cannot be started, ConfinementFailedError if it would not be confined.
+    Return the process, and the descriptor on which its requests arrive (seccomp_requests), or -1 if there is none.
+    Raises OSError for a program that cannot be started, ConfinementFailedError if it would not be confined.
     """
     program = filter_program(machine(), "all" if policy.network is True else "asked", tell=True, trace=trace)
     needs_answers = trace or isinstance(policy.network, tuple)
@@ -93,7 +93,7 @@ def _start(confine: Callable[[], int], options: dict[str, Any], *, stays: bool) 
             except OSError as error:
                 raise ConfinementFailedError(error.errno, error.strerror) from error
             process = subprocess.Popen(**options)
-        except BaseException as error:  # noqa: BLE001 (the boundary of the thread: it is raised in the caller's)
+        except BaseException as error:  # noqa: BLE001 (the boundary of the thread: the caller raises the error)
             if listener >= 0:
                 os.close(listener)
             outcome.set_exception(error)

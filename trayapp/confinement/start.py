@@ -1,4 +1,4 @@
-"""One confined start: makes the policy, chooses the mechanism, and serves proxy and socket requests while it runs.
+"""One confined start: makes the policy, chooses the mechanism, and serves proxy and socket requests.
 
 A start fails if the confinement cannot be set up. With `confine: try`, a server starts unconfined if this system has no
 mechanism for it, and its status shows the reason.
@@ -41,7 +41,7 @@ Mechanism = Literal["landlock", "bubblewrap", "sandbox-exec"]
 
 
 class NoMechanismError(Exception):
-    """This system cannot confine a program with these needs. `reason`: the text after "Cannot confine NAME: "."""
+    """Raised if this system cannot confine such a program. `reason`: the text after "Cannot confine NAME: "."""
 
     def __init__(self, reason: str, hint: str) -> None:
         super().__init__(reason)
@@ -83,7 +83,7 @@ def choose_mechanism(network: bool | tuple[str, ...], sockets: bool) -> Mechanis
 
 
 class CannotConfineError(ConnectFailedError):
-    """A server was not started because it would not have been confined. `remedy`: what the user can do."""
+    """Raised when a server is not started because it would not be confined. `remedy`: what the user can do."""
 
     code = "cannot_confine"
     model_hint = "Tell the user"
@@ -215,7 +215,7 @@ class ConfinedStart:
                 self._record.server, f"the kernel refused ({code})", "See what this system can do: multi-mcp doctor"
             ) from None
         except PermissionError:
-            # The interpreter of a script may be out of reach.
+            # The policy may not cover the interpreter of a script.
             interpreter = interpreter_of(self._program)
             for path in dict.fromkeys((interpreter, os.path.realpath(interpreter))) if interpreter else ():
                 root = os.path.realpath(root_of(path, self._program.home))
@@ -228,7 +228,7 @@ class ConfinedStart:
 async def confining(
     confinement: Confinement, argv: tuple[str, ...], cwd: str, env: Mapping[str, str]
 ) -> AsyncIterator[ConfinedStart]:
-    """Prepare the confined start of a program. Its proxy and helpers run until the context ends.
+    """Prepare the confined start of a program. Its requests are served until the context ends.
 
     Raises CannotConfineError.
     """

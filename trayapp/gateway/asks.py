@@ -293,7 +293,7 @@ class Asks:
     def is_round(self, call: str, subject: Subject) -> bool:
         """Return True if the request is the expected repetition of a call, in time and with the same definition.
 
-        Only the first request with that key is.
+        Only the first request with that key counts.
         """
         digest, until = self._rounds.pop(call, ("", 0.0))
         return digest == subject.hash and self._services.clock.now() < until

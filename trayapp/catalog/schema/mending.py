@@ -136,7 +136,7 @@ def _flags_lifted(schema: Schema) -> Schema:
 
 
 def _is_same(before: Schema, after: Schema) -> bool:
-    """Return True if nothing was replaced, compared by identity: a schema is walked once, not once per level."""
+    """Return True if nothing was replaced. Comparison is by identity, so that a schema is not walked once per level."""
     return len(before) == len(after) and all(after.get(key, before) is value for key, value in before.items())
 
 

@@ -24,7 +24,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s|[。\n]")
 
 
 def document(server: str, server_title: str, tool: Mapping[str, Any], keywords: Iterable[str]) -> tuple[list[str], ...]:
-    """Return the stems of each of FIELDS, in order of appearance. A name keeps its stop words, which matter there."""
+    """Return the stems of each of FIELDS, in order of appearance. Stop words stay in names, where they matter."""
     name, description = text(tool, "name"), text(tool, "description").strip()
     head = _SENTENCE.split(description[: HEAD_CHARS * 2], maxsplit=1)[0][:HEAD_CHARS]
     annotations = tool.get("annotations")

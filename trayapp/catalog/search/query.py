@@ -199,7 +199,7 @@ def without_literals(query: str) -> str:
 
 
 def kinds_of_literals(query: str) -> list[str]:
-    """Return what the literals of `query` are, each kind once: `url` or `file`."""
+    """Return the kinds of literals in `query`, each kind once: `url`, `file`."""
     return list(dict.fromkeys("url" if _URL.fullmatch(literal) else "file" for literal in _literals(query)))
 
 

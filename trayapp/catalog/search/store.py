@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import sqlite3
 
 CANDIDATES = 128  # documents that are ranked for one query, whatever its limit: the order must not depend on it
-# A common word is in more documents than COMMON and in more than COMMON_SHARE of all. If the query has rarer words
-# too, it adds only documents with the word in their name or title. If it surely names a server, it also adds documents
-# with the word and another common word.
+# A common word is in more documents than COMMON and in more than COMMON_SHARE of all. If the query also has
+# rarer words, a common word adds only documents that have it in their name or title. A common word that surely names a
+# server also adds documents that have it and another common word.
 COMMON = 60
 COMMON_SHARE = 0.02
 NAMED = 24  # candidates with a common word in their name or title

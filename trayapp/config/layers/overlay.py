@@ -78,10 +78,10 @@ def merged_pair(lower: Pair, upper: Pair) -> Pair:
 
 
 def merge_entry(lower: Entry, upper: Entry) -> dict[str, Any]:
-    """Merge `upper` over `lower`, field by field. A list or mapping replaces the whole lower value (config-05, 06).
+    """Merge `upper` over `lower`, field by field. A list or mapping replaces the whole lower value.
 
     If `upper` changes the transport or the url, the lower fields of the replaced transport, such as credentials, are
-    dropped (config-07 to 09). Different spellings of a key count as the same key.
+    dropped. Different spellings of a key count as the same key.
     """
     hidden = {field_of(key) for key in upper}
     command, url = _get(upper, "command"), _get(upper, "url")
@@ -99,7 +99,7 @@ def _get(entry: Entry, field: str) -> Any:
 
 
 def _with_args_apart(below: dict[str, Pair], above: dict[str, Pair]) -> dict[str, Pair]:
-    """Return the lower entry without the arguments that the upper one replaces (config-30, 31).
+    """Return the lower entry without the arguments that the upper one replaces.
 
     Either entry may have its arguments in `command`. If the upper entry has a command line, the lower `args` are
     removed. If it has only `args`, a lower command line is reduced to its program.
@@ -193,7 +193,8 @@ class Overlay:
     folder: Path
     config: Config
     named: tuple[str, ...] = ()  # usable servers of the project's file
-    # Those that only this project defines, starts differently or enables. They never use the user's processes.
+    # The servers in `named` that only this project defines, starts differently or enables. They never use the user's
+    # processes.
     own: frozenset[str] = frozenset()
 
 

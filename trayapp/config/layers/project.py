@@ -272,7 +272,7 @@ class TrustStore:
         try:
             known = self._trusted(self._content())
         except StorageError as error:
-            if str(error) != self._told:  # once: this is called often
+            if str(error) != self._told:  # log it only once, since this is called often
                 self._told = str(error)
                 log.warning("No project is trusted: %s", error)
             return None
@@ -356,7 +356,7 @@ class TrustStore:
         except OSError:
             return  # missing, or the read reports the reason
         if facts.st_uid != os.geteuid() or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            hint = f"Remove it and trust your projects again; or check it, then: chmod {FILE_MODE:o} {self.path}"
+            hint = f"Remove it and trust your projects again, or review it and run: chmod {FILE_MODE:o} {self.path}"
             raise StorageError(f"{self.path} is owned or writable by another user", hint)
 
 

@@ -65,7 +65,7 @@ def path_exists(path: str) -> bool:
 
 
 def split_command(line: str, *, exists: Exists = path_exists, windows: bool = os.name == "nt") -> list[str]:
-    """Split a command line, such as `npx -y pkg`, into its words. An existing path is one word (config-30).
+    """Split a command line, such as `npx -y pkg`, into its words. An existing path is one word.
 
     On Windows, and for paths of Windows form, a backslash is an ordinary character and only `"` quotes. Elsewhere the
     rules of a POSIX shell apply, without its expansions. Raises ValueError for an unclosed quote.

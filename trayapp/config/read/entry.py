@@ -86,7 +86,7 @@ class _Entry:
         for tool in unknown_tool_keys(self._values["tools"][0].value) if "tools" in self._values else ():
             self._unknown(tool, did_you_mean(tool.name.lower(), TOOL_KEYS))
         self._join("disabled", "enabled", lambda enabled: not enabled)
-        # `always_on` means keep-alive if true and lazy if false. If `lifecycle` is also set, both must agree (life-32).
+        # `always_on` means keep-alive if true and lazy if false. If `lifecycle` is also set, both must agree.
         self._join("lifecycle", "always_on", lambda on: "keep-alive" if on else "lazy")
         self._check_sign_in()
         server = self._build() if self._usable else None

@@ -57,7 +57,8 @@ class ClientCapabilities:
         """Return the client capabilities to announce on a new connection.
 
         - A connection that no session needs, as when a server's lists are first read, announces everything.
-        - A connection for one session or one kind of client announces its capabilities, or everything if it has ended.
+        - A connection for one kind of client announces the capabilities of that kind.
+        - A connection for one session announces the session's capabilities, or everything if the session has ended.
         - A connection for single requests announces those of the client whose request needs it now.
         - A shared connection announces those of all its clients, and of the user while the user can be asked. It leaves
           out those that the server is known to use: sessions that have them get their own connections.

@@ -55,8 +55,8 @@ class RoutedCall:
     The call is registered in its session while the client waits, and on its connection once sent. If the client's
     request is answered with a question, the call is parked until the client comes back (server_requests).
 
-    The first `answered` or `cancel` ends it; later ones do nothing. Errors reach the client as its answer. It is broad
-    because consent, a question, a timeout and a lost connection can each interrupt the same request.
+    The first `answered` or `cancel` ends it; later ones do nothing. Errors reach the client as its answer. The class is
+    broad because consent, a question, a timeout and a lost connection can each interrupt the same request.
     """
 
     session: AskingSession
@@ -285,7 +285,7 @@ class RoutedCall:
             self._timer.cancel()
 
     def attach(self, session: AskingSession, request_id: RequestId) -> bool:
-        """Continue the call for another request of the client: return True, or send the answer if it has come."""
+        """Continue the call for another request of the client. If the answer has come, send it and return False."""
         self.session, self.request_id, self.parked = session, request_id, False
         session.open_calls[request_id] = self
         late, self._late = self._late, None

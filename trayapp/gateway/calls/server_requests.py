@@ -380,7 +380,7 @@ class Questions:
         self._count = 0
 
     async def ask(self, method: str, params: Params) -> dict[str, Any]:
-        """Ask the client and return its answer. Raises _CallEnded if the call ends first, or the client stays away."""
+        """Ask the client and return its answer. Raises _CallEnded if the call ends or is given up."""
         self._count += 1
         key = f"question-{self._count}"
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
@@ -456,7 +456,7 @@ class _HeldQuestions:
             self._count -= 1
 
     def until(self, since: float, calls: int) -> float:
-        """Return until when to hold the question that arrived at `since`, with `calls` calls in progress.
+        """Return the time until which to hold the question that arrived at `since`, with `calls` calls in progress.
 
         While there are more calls than questions, at least one call is not waiting for an answer and ends by itself.
         """

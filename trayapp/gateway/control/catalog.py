@@ -312,7 +312,7 @@ class CatalogRequests:
 
 
 def _subject(seen_by: SessionView, key: Key, method: str) -> Subject | None:
-    """Return the subject of the user's consent to a call, None if the same call through `mcp` would need none."""
+    """Return the subject of the user's consent to a call, or None if the same call through `mcp` would need none."""
     return seen_by.subject(seen_by.view.key(key[0]), method, key[1], listed=False)
 
 

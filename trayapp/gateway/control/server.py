@@ -39,7 +39,7 @@ BEAT_SHORTEST_S = 0.05  # with a shorter interval, the gateway would have no tim
 
 
 def beat_of(params: dict[str, Any]) -> float | None:
-    """Return the seconds between a watcher's heartbeats, at least BEAT_SHORTEST_S; None for no heartbeats.
+    """Return the seconds between a watcher's heartbeats, at least BEAT_SHORTEST_S, or None for no heartbeats.
 
     Raises RpcError.
     """
@@ -185,7 +185,7 @@ class Control:
         """Run `work` for the named server, or for all enabled ones, AT_ONCE at a time.
 
         Return `{"servers": {NAME: {"state", "error", ...}}}`. `nothing`: the other members of a server's row if `work`
-        failed. `asleep`: include servers that `sleeps`. Raises ServerNotFoundError, RpcError.
+        failed. `asleep`: include those for which `sleeps` is True. Raises ServerNotFoundError, RpcError.
         """
         pool, results, at_once = self._gateway.services.pool, dict[str, Any](), anyio.CapacityLimiter(AT_ONCE)
 

@@ -1,4 +1,4 @@
-"""Decide which tools are held back until the user approves them, and in which form they are served meanwhile.
+"""Decide which tools are held back until the user approves them, and in which form they are served until then.
 
 An offer is judged once, against the pins of its server: the definitions seen earlier.
 `settings.approve_changes` applies to changed tools, `settings.suspicious` to findings in new ones.
@@ -316,7 +316,7 @@ class Approvals:
         for name, (digest, findings) in found.items():
             pin, verdict = known.tools.get(name), verdicts.get(name)
             if pin is None or pin.hash != digest or not pin.unread:
-                continue  # changed meanwhile
+                continue  # the definition has changed since
             pin = self._note_orders(known, name, pin, findings)
             if findings and verdict is not None and verdict.withheld is None and verdict.held is None:
                 verdicts[name] = _judge_pinned(server, name, verdict.item, pin, settings)

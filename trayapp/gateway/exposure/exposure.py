@@ -203,7 +203,7 @@ class Exposure:
 
     @cached_property
     def kept_back(self) -> dict[str, tuple[int, int]]:
-        """Return how many of an enabled server's tools are disabled, and how many wait for approval, by server."""
+        """Return how many tools of each enabled server are disabled, and how many wait for approval."""
         off, waiting = (Counter(server for server, _ in keys) for keys in (self.switched_off, self.waiting))
         return {server: (off[server], waiting[server]) for server in {**off, **waiting}}
 
@@ -361,7 +361,7 @@ class Exposure:
         return Lookup(names, hidden, servers=self.servers)
 
     def find_template(self, exposed: str) -> Key | None:
-        """Return the (server, original template) of a listed URI template, None if it is not listed."""
+        """Return the (server, original template) of a listed URI template, or None if it is not listed."""
         key = self.catalog.by_template.get(exposed)
         return key if key is not None and self.choice.has(key[0]) else None
 

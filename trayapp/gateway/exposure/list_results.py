@@ -86,7 +86,7 @@ class ListResults:
         self._results: dict[tuple[str, bool], bytes] = {}
 
     def result(self, kind: str, *, apps: bool = False) -> bytes:
-        """Return the result of a list request as JSON. `kind`: one of LISTS. `apps`: the client shows Apps, so that
+        """Return the result of a list request as JSON. `kind`: one of LISTS. `apps`: the client shows Apps, so
         tools with a user interface are listed in any mode.
         """
         found = self._results.get((kind, apps))

@@ -106,7 +106,7 @@ class ListingWriter:
             try:
                 await anyio.to_thread.run_sync(self._write_all, entries, switches)
             finally:
-                if not self._wake.is_set():  # otherwise something was added meanwhile
+                if not self._wake.is_set():  # otherwise something was added during the write
                     self._idle.set()
             with anyio.move_on_after((time.perf_counter() - began) * WRITING_REST):
                 await self._awaited.wait()
@@ -173,7 +173,7 @@ class Listings:
         return entry.sound or frozenset() if entry is not None and entry.offer is offer else frozenset()
 
     def get(self, name: str) -> Offer | None:
-        """Return the server's offer, None if none is known for the current launch settings."""
+        """Return the server's offer, or None if none is known for the current launch settings."""
         entry = self._find_entry(name)
         return entry.offer if entry else None
 
@@ -203,7 +203,7 @@ class Listings:
         return not 0 <= (self._time() - entry.saved_at) * 1000 < limit_ms
 
     def protocol_hint(self, name: str) -> str:
-        """Return the protocol revision that the server last used, "" for a new server."""
+        """Return the protocol revision that the server last used, or "" for a new server."""
         entry = self._entries.get(name)
         return entry.offer.protocol if entry else ""
 
@@ -283,7 +283,7 @@ class Listings:
         kind = _told_kind(kind, *(one for one in (known, offer) if one is not None))
         before = (self._variants_or_offer(server.name), known)
         variants, traits = before[0], self.traits(server.name)
-        if not self._is_same_version(server.name, offer):  # what was known about the earlier one may no longer be true
+        if not self._is_same_version(server.name, offer):  # what is known of the old version may be outdated
             modern = offer.protocol in MODERN_VERSIONS
             variants, traits = (), ServerTraits(newer=True) if modern else ServerTraits(older=True)
         variants = tuple(one for one in variants if traits.speaks(newer=one.kind.newer) is not False)

@@ -164,7 +164,7 @@ class ServerResult:
         return found
 
     def task(self, task: dict[str, Any]) -> dict[str, Any]:
-        """Return a task with the handle that leads back to its server; any other object as it is."""
+        """Return a task with the handle that leads back to its server. Return any other object unchanged."""
         if "status" not in task or not isinstance(task.get("taskId"), str):
             return task
         return {**task, "taskId": self._handle(task)}

@@ -106,7 +106,7 @@ class Streams:
         elif method == OLDER_TASK_TOLD:
             self._tell_status(connection, known)
         elif method.startswith(EVENTS_TOLD):
-            # Only the client whose events/stream request the event belongs to is notified.
+            # Notify only the client whose events/stream request the event belongs to.
             number = _subscription(known)
             streams = [call for call in connection.open_calls if isinstance(call, StreamingCall)]
             stream = next((one for one in streams if one is about or (about is None and one.number == number)), None)
