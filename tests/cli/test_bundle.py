@@ -62,7 +62,7 @@ def test_a_value_of_the_wrong_form_is_asked_for_again(person: Person, tmp_path: 
     document = manifest(server=launched("${user_config.depth}"), user_config=wants)
     path = make_bundle(tmp_path / "demo.mcpb", document)
     said = person.answers("add", str(path), typed="y\n10\n4\n")
-    assert "depth must be a number, at least 1, at most 9. Give another one" in said
+    assert "depth must be a number, at least 1, at most 9. Enter another number" in said
     assert '"4"' in person.servers.read_text()
 
 

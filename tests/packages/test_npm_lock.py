@@ -244,7 +244,7 @@ def test_an_update_stays_within_the_range_of_the_command_line(world: World) -> N
     world.registry.publish("demo", "2.0.0", "two")
     with pytest.raises(PackageError, match=r"demo@2\.0\.0 is not within the command's range, <2") as raised:
         request.resolve(Tools(world.env), "2.0.0")
-    assert raised.value.hint == "Write demo@2.0.0 there: multi-mcp edit"
+    assert raised.value.hint == "Write demo@2.0.0 in the command: multi-mcp edit"
     assert request.resolve(Tools(world.env), "1.5.0").version == "1.5.0"
 
 

@@ -123,7 +123,7 @@ def test_an_update_stays_within_the_limits_of_the_command_line(world: World) -> 
     world.publish("2.0", "two")
     with pytest.raises(PackageError, match=r"demo 2\.0 is not within the command's limits, <2") as raised:
         request.resolve(Tools(world.env), "2.0")
-    assert raised.value.hint == "Write demo==2.0 there: multi-mcp edit"
+    assert raised.value.hint == "Write demo==2.0 in the command: multi-mcp edit"
     assert request.resolve(Tools(world.env), "1.5").version == "1.5"
 
 

@@ -77,7 +77,7 @@ class ServersFile:
             log.warning("%s", error)
 
     async def reload(self) -> None:
-        """Read the file. Pass on its configuration, unless the file was just emptied, or its problem, if new."""
+        """Read the file. Pass on its problem if that is new, or its configuration unless the file was just emptied."""
         async with self._reading:
             outcome, self._look_again = await anyio.to_thread.run_sync(self._read)
             if isinstance(outcome, Problem):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # backends/maintenance has already merged the list changes that a server announces within REFETCH_DELAY_S.
 BROADCAST_DELAY_S = 0.02  # changes within this time are broadcast together: one list_changed, one snapshot
-BROADCAST_REST = 10  # pause, in multiples of the last broadcast's duration, so that broadcasts take a tenth of the time
+BROADCAST_REST = 10  # pause, in multiples of a broadcast's duration: broadcasts take less than a tenth of the time
 
 Listener = Callable[[], None]
 

@@ -17,7 +17,7 @@ from trayapp.wire.jsonio import JsonError, dumps, loads
 TEXT_MOST = 2_048  # characters that a row keeps of the arguments, and of the result
 HEAD_LOOKED_AT = 2 * (TEXT_MOST + TAIL_DROPPED)  # characters to unescape first, usually enough
 LONGEST_ESCAPE = 6
-SAMPLE = 256  # characters of a tool's first result in a batch whose tokens are counted; all else is extrapolated
+SAMPLE = 256  # characters of a tool's first result in a batch in which tokens are counted. The rest is extrapolated
 ERROR_MOST = 240
 NAME_MOST = 200
 _ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\u001b": "\x1b", "\\u001B": "\x1b"}
@@ -50,7 +50,7 @@ class Row(NamedTuple):
 
 
 class RowMaker:
-    """Makes the rows of one batch. A text that occurs in several of its calls is redacted once."""
+    """The maker of the rows of one batch. A text that occurs in several calls is redacted once."""
 
     def __init__(self, *, with_texts: bool) -> None:
         self._with_texts = with_texts
@@ -181,7 +181,7 @@ def _first_words(answer: dict[str, Any] | None) -> str:
 
 
 def _safe(value: Any, text: str) -> str:
-    """Return the JSON text of a value, with strings that need escapes redacted: an escape could hide a secret.
+    """Return the JSON text of a value. Secrets are redacted in strings with escapes, where `_cut` could not find them.
 
     `text`: the value's JSON text, which is returned unchanged if it has no escapes.
     """

@@ -22,7 +22,7 @@ LOCKED_S = 1.0  # time to wait for another program's lock; after that, the file 
 PRUNED_PART = 10  # when the file is full, the oldest tenth of its rows is deleted
 FULL = 0.95  # share of the size limit at which the file is full: indexes and the write-ahead log need the rest
 WAL_BYTES = 1 << 20
-CACHE_KIB = 256  # page cache, by default 2 MiB: rows are appended, and the system caches the file anyway
+CACHE_KIB = 256  # page cache. The default of 2 MiB is not needed: rows are appended, and the system caches the file
 DAY_S = 86_400.0
 INSERTED_AT_ONCE = 50  # rows per statement; SQLite before 3.32 takes at most 999 values in one statement
 LIST_MOST = 500
@@ -215,7 +215,7 @@ class HistoryFile:
         if self._open is None:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self.path.exists():
-                for part in _parts(self.path)[1:]:  # of a deleted database: SQLite would apply them to the new one
+                for part in _parts(self.path)[1:]:  # left by a deleted database: SQLite would apply them
                     part.unlink(missing_ok=True)
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             self._inode = _inode(self.path)

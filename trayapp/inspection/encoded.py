@@ -233,7 +233,7 @@ def _of_base32(run: str) -> bytes:
 
 
 def _of_numbers(run: str) -> bytes:
-    """Decode letters written as numbers, decimal or binary. Return b"" if a number is above 255."""
+    """Decode bytes written as decimal or binary numbers. Return b"" if a number is above 255."""
     words = re.findall(r"[0-9]+", run)
     base = 2 if all(len(word) == 8 and set(word) <= {"0", "1"} for word in words) else 10
     numbers = [int(word, base) for word in words]
@@ -257,7 +257,7 @@ def _replaced(kind: re.Pattern[str], decode: Callable[[str], str], text: str) ->
 
 
 def _of_escape(part: str) -> str:
-    """Return the letter of an escape, or "?" if its number is invalid. Any other text is returned unchanged."""
+    """Return the character of an escape, or "?" if its number is invalid. Any other text is returned unchanged."""
     if (found := _ESCAPE.fullmatch(part)) is None:
         return part
     number = int(found[1].strip("\\xu{}"), 16)

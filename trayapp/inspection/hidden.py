@@ -12,7 +12,7 @@ from trayapp.model.late import late
 
 STEGANOGRAPHY = 8  # invisible characters in one text, anywhere: enough to encode a letter in bits
 SELECTOR_RUN = 3  # variation selectors in a row; a normal character takes one
-PRIVATE_RUN = 3  # private-use characters in a row; in prose, an icon of a font stands alone
+PRIVATE_RUN = 3  # private-use characters in a row; in prose, icons of a font do not follow each other
 FAR_AWAY = 120  # consecutive spaces or tabs after which nobody expects more text
 FAR_BELOW = 30  # consecutive blank lines after which nobody expects more text
 
@@ -39,8 +39,8 @@ _JOINED = late(
 )
 # A zero-width space marks a possible line break: in scripts without spaces (Thai, Lao, Burmese, Khmer, Tai, Chinese,
 # Japanese), and after a stop, a slash or a dash. A word joiner forbids a line break next to a number, a dash or a sign.
-# A byte order mark inside a text is the older form of a word joiner, or the beginning of an inserted file. Each of
-# these characters stands alone. Translated pages may have one or two zero-width spaces between a space and a word.
+# A byte order mark inside a text is the older form of a word joiner, or the beginning of an inserted file. None of
+# these characters is repeated. Translated pages may have one or two zero-width spaces between a space and a word.
 _WORD_BREAK = late(
     "(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\ua980-\ua9ff\uaa60-\uaadf"
     f"\u3001-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff01-\uff0f\uff1a-\uff1f])\u200b(?![{_ZERO}])"
@@ -169,7 +169,7 @@ def _invisible(text: str) -> Iterator[Hidden]:
 
 
 def bared(text: str) -> str:
-    """Return the text as a model reads it: without hidden characters, look-alikes as ASCII, tag characters decoded."""
+    """Return the text as a model reads it: hidden characters removed, look-alikes and tag characters as plain ASCII."""
     return text if text.isascii() else _bared(text)
 
 

@@ -166,7 +166,7 @@ def _start(match: re.Match[str]) -> int:
 def _found(pattern: re.Pattern[str], low: str) -> re.Match[str] | None:
     """Return the first match that is neither quoted as an example nor forbidden by its sentence, or None.
 
-    After QUOTED_MOST such matches, the next match is returned in any case.
+    After QUOTED_MOST quoted or forbidden matches, the next match is returned in any case.
     """
     for at, match in enumerate(pattern.finditer(low)):
         start = _start(match)

@@ -151,7 +151,7 @@ def _at_words(pattern: str) -> str:
 
 
 _ROLE_MARK = r"(?:<\|(?:im_start|im_end|system|user|assistant|start_header_id)\b(?:\|>)?+|\[/?inst\]|<</?sys>>)"
-# What follows a mark that a text only mentions: another mark in a list, or a word such as "tag"
+# The text after a mark that is only mentioned: another mark in a list, or a word such as "tag"
 _NAMED = r"[`'\")]*(?:,? ?(?:,|/|and|or) [^.!?\n]{0,20}[<\[]| (?:marks?|markers?|tags?|tokens?|delimiters?)\b)"
 
 RULES: tuple[Rule, ...] = (
@@ -603,7 +603,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "secrets.contents",
-        "asks the model to hand over a file of yours, what you have open, or your clipboard",
+        "asks the model to hand over a file of yours, your open documents, or your clipboard",
         _INVARIANT,
         "and pass|and include|and send|and put|and submit|and attach|and upload|and giv|and includ|then pass|then send|"
         "then put|then includ|then submit|then attach|then upload|then giv|open tab|open file|open editor|open doc|"
@@ -746,7 +746,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "exfiltrate.address",
-        "asks the model to send a copy of your data to an address of its own",
+        "asks the model to send a copy of your data to an address in the text",
         _MCPTOX,
         "@|://|external|third-party|attacker",
         r"\b(?:copy|copies|duplicate|backup|transcript|everything|contents?|outcome|each|every|all|"
@@ -974,7 +974,7 @@ def release() -> None:
 
 @functools.cache
 def _search() -> Callable[[bytes], list[int] | None]:
-    """Return RE2's search for all hints at once: from a UTF-8 text to the numbers of the hints that it contains."""
+    """Return RE2's search for all hints. It maps a UTF-8 text to the numbers of the hints that the text contains."""
     import re2  # takes 3 MB and 3 ms; not needed for cached lists
 
     options = re2.Options()

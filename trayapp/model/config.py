@@ -229,7 +229,7 @@ class Config:
     problems: tuple[Problem, ...] = ()
     text: str = field(default="", repr=False, compare=False)  # as written, to be merged below a project's file
     imported: tuple[Imported, ...] = field(default=(), repr=False, compare=False)  # the layers below, in their order
-    foreign: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)  # in layers: name -> file
+    foreign: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)  # server of a layer -> its file
 
 
 class Plan(NamedTuple):

@@ -81,14 +81,14 @@ class Offer:
 
 
 class ServerTraits(NamedTuple):
-    """Traits of one version of a server. For each era: True if the server speaks it, None if never tried."""
+    """Traits of one version of a server. For each era: True if the server supports it, None if never tried."""
 
     older: bool | None = None
     newer: bool | None = None
-    asks: frozenset[str] = frozenset()  # what it requests of clients: `sampling`, `roots`, ... or a method's name
+    asks: frozenset[str] = frozenset()  # its requests to clients: `sampling`, `roots`, ..., or a method's name
 
     def speaks(self, *, newer: bool) -> bool | None:
-        """Return True if the server is known to speak that era, False if known not to, None if unknown."""
+        """Return True if the server is known to support that era, False if known not to, None if unknown."""
         return self.newer if newer else self.older
 
 

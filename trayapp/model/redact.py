@@ -21,7 +21,7 @@ __all__ = ["KNOWN", "REDACTED", "KnownSecrets", "LineRedactor", "redacted"]
 
 SHORTEST = 8  # characters; a shorter value may be an ordinary word
 SHORTEST_MIXED = 6  # characters of a value with both letters and digits
-WORD_LONGEST = 9  # letters: a single word like `postgres` is a bad password, but a good name for a server
+WORD_LONGEST = 9  # letters; a shorter word, such as `postgres`, is more often a name than a password
 MOST = 1_000  # values of each kind; beyond that, the value noted longest ago is forgotten (such as an old token)
 _TAGS = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
 _QUOTES = {ord('"'): "&quot;"}

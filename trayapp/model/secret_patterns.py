@@ -1,6 +1,6 @@
 """Patterns of secrets in a line of text: by their own shape, or by the name before them.
 
-A name stands before its value, as in `token=x`, `"api_key": "x"`, `Authorization: x` or `--password x`. It is found in
+A name precedes its value, as in `token=x`, `"api_key": "x"`, `Authorization: x` or `--password x`. Names are found in
 JSON (also escaped), YAML, query strings (also escaped), headers, environment files, XML, command lines and prose. The
 redact module handles secrets of several lines.
 
@@ -111,7 +111,7 @@ _WORD = late(  # matches lower-case text
 _KEY_OF = late(
     r"(?:api|access|private|signing|encryption|account|auth|subscription|master|licen[cs]e|shared|deploy)[ _-]?\Z"
 )
-_WEAK_PREFIX = late(r"(?:.*(?:auth|[_.-]))?\Z")  # not in exitCode, monkeystate
+_WEAK_PREFIX = late(r"(?:.*(?:auth|[_.-]))?\Z")  # does not match in exitCode or monkeystate
 _AFTER = late(
     r"""(?x)
     [A-Za-z0-9_-]{0,48}+

@@ -16,7 +16,7 @@ SNAPSHOT_VERSION = 1
 # States in which a call is served: it starts an idle server, and restarts a stopping one.
 READY = frozenset({State.IDLE, State.CONNECTED, State.STOPPING})
 GatewayState = Literal["starting", "running", "stopping"]
-KeyringState = Literal["available", "locked", "missing"]  # while locked or missing, sign-ins live in memory
+KeyringState = Literal["available", "locked", "missing"]  # while locked or missing, sign-ins are kept in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class RefusedAccess:
 class ConfinementStatus:
     """The confinement of a server's last start."""
 
-    way: str  # landlock, bubblewrap, sandbox-exec; open: `confine: try` found none of them; "" = not started yet
+    way: str  # landlock, bubblewrap or sandbox-exec; open: `confine: try` found none; "" = not started yet
     why_open: str = ""
     refused: tuple[RefusedAccess, ...] = ()
 
@@ -175,7 +175,7 @@ class Snapshot:
     gateway: GatewayStatus
     servers: tuple[ServerStatus, ...] = ()
     problems: tuple[Problem, ...] = field(default=())
-    asks: tuple[AskStatus, ...] = ()  # open requests for the user's permission, oldest first
+    asks: tuple[AskStatus, ...] = ()  # calls and questions that await the user's answer, oldest first
 
     def to_json(self) -> dict[str, Any]:
         """Return the object of `status --json`. A server's RARE keys appear only if they have a value."""

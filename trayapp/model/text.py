@@ -65,7 +65,7 @@ def one_line(text: str) -> str:
 
 
 def without_code(error: str) -> str:
-    """Return an error's text for people, without the system's code in brackets: `no program x (ENOENT)`."""
+    """Return an error's text for people, without the system's code in parentheses, such as (ENOENT)."""
     return re.sub(r" \(E[A-Z]{3,}\)", "", error)
 
 

@@ -23,7 +23,7 @@ from trayapp.packages.npm import read_npx
 from trayapp.packages.pypi import read_uvx
 from trayapp.packages.tools import LIMIT_S, UNLOCK, ToolError, Tools
 
-HELD_S = 2 * LIMIT_S  # to wait for another process that fetches the same package
+HELD_S = 2 * LIMIT_S  # limit of the wait for another process that is fetching the same package
 
 
 @dataclass(frozen=True, slots=True)

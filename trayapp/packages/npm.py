@@ -52,7 +52,7 @@ class NpmRequest(PackageRequest):
         one = read_version(version or "")
         if one is not None and asked is not None and is_range(asked) and not satisfies(one, asked):
             title = f"{package}@{version} is not within the command's range, {asked}"
-            raise PackageError(title, f"Write {package}@{version} there: multi-mcp edit")
+            raise PackageError(title, f"Write {package}@{version} in the command: multi-mcp edit")
         with tempfile.TemporaryDirectory(prefix="multi-mcp-") as name:
             folder = Path(name)
             _write(folder / "package.json", self._project(package, wanted))

@@ -87,7 +87,7 @@ class PypiRequest(PackageRequest):
                 name = _spelled(self.package)
                 if version and re.search(rf"(?i)Because you require {name}\S* and {name}", error.output):
                     title = f"{self.package} {version} is not within the command's limits, {self.limits}"
-                    hint = f"Write {self._requirement(version)} there: multi-mcp edit"
+                    hint = f"Write {self._requirement(version)} in the command: multi-mcp edit"
                     raise PackageError(title, hint) from None
                 raise _explained(error, self._requirement(version)) from None
 

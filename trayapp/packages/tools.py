@@ -21,7 +21,7 @@ from trayapp.model.text import one_line
 T = TypeVar("T")
 
 HIDDEN = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # no console window on Windows
-LIMIT_S = 300.0  # for a large package over a slow line
+LIMIT_S = 300.0  # enough for a large package over a slow connection
 REASON_LARGEST = 300  # characters of a tool's output in an error's title
 UNLOCK = "To start it without a locked version, set lock: false for the server"
 NO_NODE = ("node is not on the PATH", "Install Node.js (https://nodejs.org), or correct the PATH")

@@ -213,7 +213,7 @@ def fork_detached(argv: list[str], env: dict[str, str]) -> ForkedChild:
 
 
 def _become(argv: list[str], env: dict[str, str]) -> NoReturn:
-    """Detach the child, close its descriptors and execute the program. The client may wait for the descriptors."""
+    """Detach the child, close its descriptors and execute the program. The client may wait until they close."""
     try:
         os.setsid()
         os.chdir("/")

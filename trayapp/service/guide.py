@@ -1,4 +1,4 @@
-"""Functions that find the pages of the guide. The program includes them, and cli/help and the panel show them."""
+"""Functions that find and read the pages of the guide, which come with the program. cli/help and the panel use them."""
 
 from __future__ import annotations
 

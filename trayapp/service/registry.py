@@ -104,7 +104,7 @@ class ServerRegistry:
     def _exact(self, word: str) -> RegistryAnswer:
         """Request the entry with this name or, for a word without a slash, those whose last part begins with the word.
 
-        A search with too many results may have missed them. `cut` is empty only if the answer has all of these.
+        A search with too many results may have missed these entries. `cut` is empty only if the answer has all of them.
         """
         whole = "/" in word
         try:

@@ -58,7 +58,7 @@ class SingleTray:
         else:
             place = self._socket()
             private_folder(place.parent)
-            place.unlink(missing_ok=True)  # left by a killed tray, because we hold the lock
+            place.unlink(missing_ok=True)  # we hold the lock, so only a killed tray can have left it
             listener.bind(str(place))
             place.chmod(0o600)
         listener.listen()

@@ -275,7 +275,7 @@ class Supervisor:
         self._gateway.resume()
         self._gateway.release_start()
         if self._process is not None:
-            self._process.returncode = 0  # suppress Popen's ResourceWarning: we leave it running
+            self._process.returncode = 0  # suppress Popen's ResourceWarning: we leave the gateway running
         self._commands.close()
 
     def _apply(self, event: ChildEvent, error: str | None = None) -> None:
@@ -290,7 +290,7 @@ class Supervisor:
         if self._state not in (ChildState.RUNNING, ChildState.ATTACHED, ChildState.STOPPING):
             self._snapshot = None
         self._error = error
-        self._hung = self._hung and event in (ChildEvent.STOP, ChildEvent.REFUSED)  # the same gateway runs on
+        self._hung = self._hung and event in (ChildEvent.STOP, ChildEvent.REFUSED)  # it is still the same gateway
         log.info("Gateway %s -> %s (%s)%s", before, self._state, event, f": {error}" if error else "")
         self._notify()
 

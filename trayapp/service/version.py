@@ -110,7 +110,7 @@ def _page(url: Any, address: str) -> str:
 
 def installed_at() -> float:
     """Return the Unix time at which the program's file was installed or changed, or 0.0 if it cannot be read."""
-    try:  # pip rewrites __init__.py for each version
+    try:  # pip rewrites __init__.py at every installation
         return Path(program(WHOLE) if is_frozen() else f"{PACKAGE}/__init__.py").stat().st_ctime
     except OSError:
         return 0.0

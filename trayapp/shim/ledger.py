@@ -158,7 +158,7 @@ class Ledger:
         return self.fail_open_calls(f"{UNRESPONSIVE}. {NOT_REPEATED}")
 
     def fail_open_calls(self, why: str = GATEWAY_LOST) -> bytes:
-        """Return one error for each open call. An open `initialize` or subscription gets none: it is sent again."""
+        """Close the open calls and return an error for each. An open `initialize` or subscription is sent again."""
         first = self._initialize[0] if self._initialize else None
         calls = [id_json for id_json, line in self.open.items() if line is None and id_json != first]
         self.open = {id_json: line for id_json, line in self.open.items() if line is not None or id_json == first}
@@ -183,7 +183,7 @@ class Ledger:
         return b"".join((*lines, *filter(None, self.open.values())))
 
     def fail_initialize(self) -> bytes:
-        """Return the error for an open `initialize` when no gateway could be reached; empty if none is open."""
+        """Close an open `initialize` and return its error, as no gateway could be reached; empty if none is open."""
         if self._initialize is None or not self.has_open_handshake:
             return b""
         id_json, self._initialize = self._initialize[0], None
@@ -240,7 +240,7 @@ def is_id(value: Any) -> bool:
 def quick_id(line: bytes, after_head: bytes | tuple[bytes, ...], start: bytes | tuple[bytes, ...]) -> bytes | None:
     """Return the numeric id of a line with its members in a usual order; None for any other line.
 
-    `after_head`: what follows if the id comes first. `start`: how the line begins if the id comes last.
+    `after_head`: the text after an id that comes first. `start`: the beginning of a line in which the id comes last.
     """
     if line.startswith(HEAD):
         end = line.find(b",", ID_AT, ID_MOST)

@@ -49,7 +49,7 @@ def greeting(options: dict[str, str]) -> bytes:
     try:
         cwd = os.getcwd()
     except OSError:
-        cwd = ""  # the folder was removed meanwhile
+        cwd = ""  # the working folder has been removed
     members = {"kind": "session", "cwd": cwd, "pid": str(os.getpid()), **options}
     text = ",".join(f"{quoted(name)}:{quoted(value)}" for name, value in members.items())
     return f"multi-mcp/1 {{{text}}}\n".encode("utf-8", "replace")
@@ -64,7 +64,7 @@ def quoted(text: str) -> str:
 class Shim:
     """One client's session. It forwards only whole lines: neither side gets half a frame from a broken connection.
 
-    It is broad because both directions share the open requests when the gateway is lost.
+    The class is broad because both directions share the open requests when the gateway is lost.
     """
 
     def __init__(self, hello: bytes, run: str) -> None:
@@ -192,7 +192,7 @@ class Shim:
             while data := self._next_of_gateway(DRAIN_S):  # mostly answers, and the gateway's stop note
                 self._gateway_sent(data)
             if failure.written:
-                self._note(True, lines)  # the gateway may have read and begun it: do not send it again
+                self._note(True, lines)  # the gateway may have begun these requests: do not send them again
             self._gateway_lost()
             if not failure.written:
                 self._forward(lines)

@@ -98,7 +98,7 @@ def read_bundle(manifest: Manifest, place: BundlePlace, digest: str, *, signed: 
     )
 
 
-# -- what runs -------------------------------------------------------------------------------------------------------
+# -- launch ---------------------------------------------------------------------------------------------------------
 
 
 def _launch(document: Table, place: BundlePlace) -> Entry:
@@ -146,7 +146,7 @@ def _program(command: str, place: BundlePlace) -> str:
     return place.separator.join(("${__dirname}", *named.split("/")))
 
 
-# -- values of the user ----------------------------------------------------------------------------------------------
+# -- the user's values -----------------------------------------------------------------------------------------------
 
 
 def _option(name: str, raw: Any, place: BundlePlace) -> Variable:

@@ -228,7 +228,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
     else:
         command = given.named("--command")
         by_comma = kind in _BY_COMMA or program_of(command) in RUNNERS
-        is_line = is_quoted_command(command) or re.match(r"[\w.-]+ \S", command)  # or a path with blanks
+        is_line = is_quoted_command(command) or re.match(r"[\w.-]+ \S", command)  # else a word, or a path with spaces
         line = [*(words_of_line(command) if is_line else [command]), *_args(given.every("--args"), by_comma)]
         if not command or (line == [command] and "--" in words):
             line = [*filter(None, line), *rest]

@@ -197,7 +197,7 @@ def _with_backslashes(line: str) -> str:
     """Return a line for Windows with its backslashes doubled, so that splitting keeps them.
 
     Text in single quotes and a line that begins with a path with a drive stay unchanged: splitting keeps their
-    backslashes. So do the escaped quotes of JSON.
+    backslashes. The escaped quotes of JSON also stay unchanged.
     """
     if re.match(r"[\"']?[A-Za-z]:[\\/]", line):
         return line
@@ -246,7 +246,7 @@ def refuse_long_lines(lines: Sequence[str]) -> None:
 
 
 def without_prompt(line: str) -> str:
-    """Return a line without blanks around it and without a shell's prompt."""
+    """Return a line without surrounding spaces and without a shell's prompt."""
     return _PROMPT.sub("", line.strip())
 
 

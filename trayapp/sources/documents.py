@@ -45,7 +45,7 @@ _WINDOWS_OWN = frozenset((
     "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "PROGRAMFILES", "PROGRAMDATA", "APPDATA",
     "LOCALAPPDATA", "USERPROFILE", "HOMEDRIVE", "HOMEPATH",
 ))  # fmt: skip
-# A placeholder with blanks in a command line: `--region [your region]`.
+# A placeholder that contains spaces, in a command line: `--region [your region]`.
 _SPACED = re.compile(r"(?<=\s)(\[[^\[\]\"']*\s[^\[\]\"']*\]|<[^<>\"']*\s[^<>\"']*>)(?=\s|$)")
 _OPERATOR = re.compile(r"(?:^|\s)(&&?|\|\|?|;|>>?|<)(?:\s|$)")  # operators of a shell
 _TOML_PLACE = re.compile(r"(?m)^([ \t]*\[[\w.-]+\.)(<[\w .-]+>)((?:\.[\w-]+)*\])")  # `[mcp_servers.<name>]`
@@ -264,7 +264,7 @@ _INPUT_OPEN = re.compile(r"(?:\$\{|\$|\{)input:\s*([\w.-]+)[\"')\]}]*$")
 def _with_shell_variables(entry: dict[str, Any], windows: bool) -> dict[str, Any]:
     """Return an entry with `${NAME}` in place of `$NAME`, `${env://NAME}` (MCPHost) and, on Windows, `%NAME%` in paths.
 
-    An argument with blanks stays unchanged. So do all arguments of a shell, or of a command on another machine.
+    An argument with spaces stays unchanged. So do all arguments of a shell, or of a command on another machine.
     """
 
     def read(value: Any) -> Any:
@@ -366,7 +366,7 @@ def _json(text: str) -> dict[str, Any]:
 
 
 def _with_servers_of_tools(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the MCP servers in the `tools` of a request to a model's API; any other document as it is."""
+    """Return the MCP servers in the `tools` of a request to a model's API; any other document unchanged."""
     tools = document.get("tools")
     named = [
         {"name": one.get("server_label"), "url": one["server_url"]}
@@ -377,7 +377,7 @@ def _with_servers_of_tools(document: dict[str, Any]) -> dict[str, Any]:
     return {"mcpServers": named} if named else document
 
 
-# --- where the servers are
+# --- finding the servers
 
 # Keys that hold servers by name, and the client whose format applies there.
 _HOLDERS = {
@@ -587,7 +587,7 @@ def _spelled(key: Any) -> str:
 def is_tool_argument(document: Mapping[str, Any]) -> bool:
     """Return True for `{"command": "ls -l"}`: a bare command that does not look like a server's.
 
-    If `args` are separate, a path in any of the words makes it a server.
+    A path in any of the words counts as a sign of a server if the document has separate `args`.
     """
     command, args = document.get("command", document.get("cmd")), document.get("args")
     words = command if isinstance(command, list) else str(command or "").split()

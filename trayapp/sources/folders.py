@@ -63,7 +63,7 @@ def with_paths_of_others(
     entry = source.entry
     words = [str(word) for word in entry.get("args") or []]
     program = program_of(str(entry.get("command") or ""))
-    # the paths in its arguments are elsewhere
+    # the paths in the arguments are in a container or on another machine
     is_container = program in CONTAINERS or (program in REACHING and program != "wsl")
     places: list[tuple[Keys, str]] = [
         (("args", at), word)

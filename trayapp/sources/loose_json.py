@@ -4,7 +4,7 @@ Only these deviations are accepted:
 - Quotes may be single or curly. They may be missing around a key and around a placeholder.
 - Commas may be missing, repeated, or replaced by semicolons.
 - The outer braces and the last closing brackets may be missing.
-- A key may be followed by `=`. Comments count as blanks. A Windows path may have single backslashes.
+- A key may be followed by `=`. Comments count as spaces. A Windows path may have single backslashes.
 - Words of other languages (`True`, `None`, `nil`) are values. `process.env.NAME` is read as `${NAME}`.
 - Brackets of any form that contain keys are an object, all others a list (Lua, Nix).
 - `...` for something that the author left out is ignored, except after RUN_WORDS, where it replaces a program.
@@ -32,7 +32,7 @@ _TOKEN = re.compile(
 )
 _DRIVE = re.compile(r"[A-Za-z]:\\(?!\\)")  # a Windows path whose backslashes were not doubled
 _ENVIRONMENT = re.compile(r"process\.env\.([A-Za-z_]\w*)!?")
-_PLACEHOLDER = re.compile(r"<.*>|[A-Z][A-Z0-9]*_[A-Z0-9_]+|\w+(?:\|\w+)+")  # without quotes by mistake
+_PLACEHOLDER = re.compile(r"<.*>|[A-Z][A-Z0-9]*_[A-Z0-9_]+|\w+(?:\|\w+)+")  # unquoted by mistake
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None, "nil": None}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
@@ -83,7 +83,7 @@ def _inside(tokens: Iterator[tuple[str, str]], opening: str, levels: int) -> dic
     if key is not None or (keyed and listed):
         raise ValueError(f"{key or listed[0]} has no value")
     if name := next((word for word in [*keyed.values(), *listed] if isinstance(word, _Name)), None):
-        raise ValueError(f"{name} has no quotes, so it is a name, not a value")
+        raise ValueError(f"{name} is not quoted, so it is an identifier, not a value")
     return listed if listed or (opening == "[" and not keyed) else keyed
 
 

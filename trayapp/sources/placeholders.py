@@ -85,9 +85,9 @@ _YOUR = re.compile(r"(?<![A-Za-z0-9_.-])(?:[A-Z_]*YOUR_[A-Z][A-Z0-9_]*|YOUR-[A-Z
 OPTIONAL = re.compile(r"(?i)(?<![a-z])(?:optional|leave (?:it |this )?(?:empty|blank|out|unset))(?![a-z])")
 REQUIRED = re.compile(r"(?i)(?<![a-z])(?<!not )(?:required|mandatory)(?![a-z])")
 _NOUN = re.compile(r"(?:[A-Z]+_)*(?:TOKEN|KEY|SECRET|PASSWORD)")  # a noun in place of a secret
-# Words that end with the kind of value to put there, such as `cloud-token`, `a-long-random-secret-key`, `org_url`.
+# Words that end with the kind of value to enter, such as `cloud-token`, `a-long-random-secret-key`, `org_url`.
 _WORDS = re.compile(r"(?i)(?:[a-z]+[-_ ]){1,6}(token|key|secret|password|passwd|url|id|email|user(?:name)?)")
-# Words that only describe what belongs there. Other words, such as `admin`, may be real values.
+# Words that only describe the value to enter. Other words, such as `admin`, may be real values.
 GENERIC_NAME = re.compile(
     r"(?i)(?:[a-z]+[-_ ])*(?:token|key|secret|pass(?:word|wd)?|ur[li]|id|e?mail|user(?:name)?|host(?:name)?|name|domain"
     r"|endpoint|address|project|account|region|database|path|port|org(?:anization)?|workspace|team|tenant|subdomain|slug|uuid"
@@ -117,8 +117,8 @@ _NOUN_ANYWHERE = (
     r"|instance|client|service|backend|frontend|cloud)"
     r"(?![a-z])"
 )
-# "Your" in these languages at the start of a word: `seu-workspace.acme.com`, `VOTRE_CLE`. Words that are also parts of
-# names, such as `tu` or `vos`, count only before a noun.
+# "Your" in the languages of _FOREIGN_NOUN, at the start of a word: `seu-workspace.acme.com`, `VOTRE_CLE`. Words that
+# are also parts of names, such as `tu` or `vos`, count only before a noun.
 _YOUR_ELSEWHERE = (
     r"(?<![a-z0-9])(?:seu|sua|votre)[-_](?=[a-z]{2})"
     rf"|(?<![a-z0-9])(?:vos|deine?|ihre?|tu[ao])[-_](?=(?:[a-z]+[-_])?(?:{_FOREIGN_NOUN}|{_NOUN_ANYWHERE}))"
@@ -210,7 +210,7 @@ _CONNECTION_NAME = re.compile(
 
 
 def names_itself(name: str, text: str) -> bool:
-    """Return True for a value that only describes what belongs there: `API_KEY: TOKEN`, `ACCESS_TOKEN: cloud-token`."""
+    """Return True for a text that only describes the value to enter: `API_KEY: TOKEN`, `ACCESS_TOKEN: cloud-token`."""
     if FOLDER_VARIABLE.fullmatch(text):
         return False  # a reference to a variable
     upper = name.upper().replace("-", "_")
@@ -234,11 +234,11 @@ def names_itself(name: str, text: str) -> bool:
 # Names of values, each with the texts that are only descriptions under such a name.
 _SAYS = tuple((re.compile(name), re.compile(f"(?s:{text})")) for name, text in (
     ("TOKEN|KEY|SECRET|PASSWORD", f"{_NOUN.pattern}|.*EXAMPLE(?:KEY)?|.*{_NOUN_ELSEWHERE}|(?!.*://).*{_SAMPLE}.*"),
-    # `get it from acme.com`: a token or a key contains no blanks; a password may
+    # `get it from acme.com`: a token or a key contains no spaces; a password may
     ("(?:TOKEN|KEY|SECRET)$", r"(?i:(?!bearer |basic |token |bot |op://)[^~/.{$-]\S* .+)"),
     # a description in another language: the secrets of services are ASCII
     ("(?:TOKEN|KEY|SECRET|PASSWORD)$", r".*[^\x00-\x7f].*"),
-    # `Acme 365 url`: an address has no blanks, and a host without a dot has only ASCII letters
+    # `Acme 365 url`: an address has no spaces, and a host without a dot has only ASCII letters
     ("(?:UR[LI]|ENDPOINT|HOSTNAME|EMAIL|(?:^|_)(?:HOST|PORT))$",
      r"(?=.*[^\W\d_])(?=.*(?:[ ]|[^\x00-\x7f]))[^/\\:@.,;=${}<>|\[\]*-]{2,80}"),
     ("(?:^|_)(?:PATH|DIR(?:ECTORY)?|FOLDER|FILE)$",
@@ -299,7 +299,7 @@ def placeholder_in(text: str) -> str | None:
     if text.startswith("op://"):  # a 1Password secret reference
         return text if _EXAMPLE.search(text) or "<" in text else None
     if PLACEHOLDER_PATH.fullmatch(text):
-        # Cut off a path in a container (`HOST:CONTAINER`) and a Nix package (`FOLDER#PACKAGE`): they stay as they are.
+        # Cut off a path in a container (`HOST:CONTAINER`) and a Nix package (`FOLDER#PACKAGE`), which are not replaced.
         return re.split(r"(?<=..)(?<![;,][A-Za-z]):(?=/)|#", text)[0]
     if given := CONNECTION.search(text):
         word = given[1]
@@ -349,7 +349,7 @@ def placeholder_in(text: str) -> str | None:
 
 
 def _example_in(text: str) -> str | None:
-    """Return the word of a text that is the author's example, the whole address if its host is one, or None."""
+    """Return the word of a text that is an author's example, the whole address if its host is an example, or None."""
     if _EXAMPLE_ELSEWHERE.search(text) and not re.search(r"[<>{}\[\]]", text):
         return text
     if " " not in text and "://" not in text and _IN_A_ROW.search(text) and redacted(text) == text:

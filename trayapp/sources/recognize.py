@@ -78,7 +78,7 @@ _NO_NAME = re.compile(r"<[^<>]+>|\{[^{}]+\}").fullmatch  # the author's placehol
 _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
 _IS_COMMENTED = re.compile(r"[^\n]*(?:(?:\n[ \t]*#[^\n]*)+|(?:\n[ \t]*\*(?:[ \t][^\n]*)?)+)").fullmatch
 _LAUNCHES = re.compile(r"""["'\s{](?:command|cmd|url|uri|serverUrl|server_url|httpUrl)["']?\s*:""")
-# How a line of prose begins: as a heading, a table row or a list item, with a capital letter or in another script.
+# The beginning of a line of prose: of a heading, table row or list item, a capital letter, or a letter beyond ASCII.
 _SENTENCE = re.compile(
     r"(?:#{2,6}\s|[>|<]|\*\*|!?\[[^\]]+\]\(|[-=*_]{3,}$|[*+\u2022]\s|(?:-|\d+[.)])\s+(?:[A-Z*`\[]|[^\x00-\x7f])"
     r"|[A-Z][A-Za-z'\u2019-]*(?:[ ,.:;!?(]|$)|(?![A-Za-z_][\w.-]*:\s)[^\"'=]*[^\x00-\x7f][^\"'=]*$|`[^`]*`.*[^`]$"
@@ -90,7 +90,7 @@ _CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,2000})`(?!`)")  # a code span in 
 _WRAPPED_CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,200}\n[ \t]*[^`\n]{1,200})`(?!`)")  # a code span over two lines
 _FENCES = re.compile(r"[\s>*+-]*(?:```|~~~)")  # a fence, also in a list or a quotation
 _FENCE = re.compile(r"(?s)\A\s*```[^\n]*\n(.*?)\n\s*```\s*\Z")
-# What a shell writes to a file: `cat > FILE <<EOF`, `echo '...' > FILE`.
+# A text that a shell writes to a file: `cat > FILE <<EOF`, `echo '...' > FILE`.
 _HERE = re.compile(r"\b(?:cat|tee)\b.{0,200}?<<-? *['\"]?(\w+)")
 _ECHOED = re.compile(
     r"""(?sx) \A (?: mkdir\ [^\n&]*(?:&&|\n)\s* )* [$%]?\s* (?P<by>echo(?:\ -e)?|printf)\ +

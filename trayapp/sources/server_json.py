@@ -73,7 +73,7 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
         known = not kinds.isdisjoint(_RUNNERS)
         what = ", ".join(sorted(kinds)) or "nothing"
         why = "Its package has an unusable name, version or registry, or runs only as an HTTP server. " if known else ""
-        raise UnclearSourceError(f"{full} cannot be started from here: it offers {what}", f"{why}See its own page")
+        raise UnclearSourceError(f"Cannot start or reach {full}: it offers {what}", f"{why}See its own page")
     return found
 
 

@@ -94,7 +94,7 @@ class Variable:
         return ", ".join(filter(None, (least, most, several)))
 
     def checked(self, text: str) -> str:
-        """Return a value in the server's form, without `~` in paths or blanks around its parts. Raises UsageError."""
+        """Return a value in the server's form, without `~` in paths or spaces around its parts. Raises UsageError."""
         parts = [part.strip() for part in re.split(rf"[{os.pathsep}\n]", text)] if self.multiple else [text]
         return os.pathsep.join(self._checked(part) for part in parts if part or not self.multiple)
 
@@ -112,7 +112,7 @@ class Variable:
             high = math.inf if self.most is None else self.most
             if not (math.isfinite(number) and low <= number <= high):
                 title = ", ".join(filter(None, (f"{self.name} must be a number", self.hint())))
-                raise UsageError(title, "Give another one")
+                raise UsageError(title, "Enter another number")
         if self.kind in ("directory", "file", "path"):
             path = Path(os.path.expanduser(text))  # noqa: PTH111 (leaves an unknown user's folder as it is)
             if not path.is_absolute():
@@ -205,7 +205,7 @@ def with_variants(source: Source, variants: Sequence[Source]) -> Source:
         if len(values) > 1 and not any(asking):
             offered[keys] = values
         elif len(values) > 1 and not all(asking):
-            return source  # ways with settings of their own, which do not mix
+            return source  # each way has its own settings, which must not be mixed
     entry, wants = source.entry, list(source.wants)
     for keys, values in offered.items():
         told = " ".join(f"{keys[1]}={value}" for value in values)
@@ -261,7 +261,7 @@ def _options(entry: Mapping[str, Any]) -> list[str]:
 
 
 def with_value(entry: Entry, variable: Variable, value: str) -> Entry:
-    """Return the entry with a user's value in place of a placeholder. Without a value, remove what is optional."""
+    """Return the entry with a user's value in place of a placeholder. Without a value, remove its optional word."""
     head, *rest = variable.keys
     if not rest:
         return {**entry, str(head): _replaced(str(entry.get(str(head), "")), variable, value)}
@@ -319,14 +319,14 @@ def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -
 
 
 def source_of(entry: Entry, kind: str) -> Source:
-    """Return a source whose name follows from its entry."""
+    """Return a source whose name is derived from its entry."""
     return Source(name_for(entry), entry, kind, wanted(entry))
 
 
 def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) -> tuple[Variable, ...]:
     """Return a Variable for each value that an entry leaves to the user, in the order in which the user is asked.
 
-    Such a value is or contains a placeholder or an author's example, is empty, or only describes what belongs there.
+    Such a value is or contains a placeholder or an author's example, is empty, or only describes the value to enter.
     `inputs`: text in place of an input of the snippet (`${input:ID}`) -> the snippet's definition of that input.
     """
     found: list[Variable] = []
@@ -396,7 +396,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
 
 
 def _inside_json(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each key and value of a text that is a JSON object, if the value only describes what belongs there."""
+    """Yield each key and value of a text that is a JSON object, if it only describes the value to enter."""
     pairs: list[tuple[str, str]] = []
 
     def keep(found: list[tuple[str, Any]]) -> None:
@@ -421,7 +421,7 @@ _SAID_DEFAULT = re.compile(r"[A-Za-z].*\((?i:default)s?(?: is|:|=| to)? ?[\"'`]?
 
 
 def _described(place: str, values: Mapping[str, Any], asked: Collection[Any]) -> Iterator[Variable]:
-    """Yield a Variable for each value that only describes what belongs there or, in parentheses, names its default.
+    """Yield a Variable for each text that only describes the value to enter or, in parentheses, names its default.
 
     `asked`: the names of the values with placeholders. A description counts only if there are at least three such
     names, and most values of the block have a placeholder or name a default.

@@ -50,7 +50,7 @@ _RUNS = {
 }  # fmt: skip
 BUILDERS = frozenset(("npm", "pnpm", "yarn", "cargo", "go", "dotnet"))  # most of their subcommands build or install
 
-# A whole path, whose folders may have blanks: C:\Program Files\acme\acme.exe
+# A whole path, whose folders may contain spaces: C:\Program Files\acme\acme.exe
 WINDOWS_PROGRAM = re.compile(r"[A-Za-z]:[\\/](?:(?!\.(?:exe|cmd|bat)\s).)*\.(?:exe|cmd|bat)", re.IGNORECASE)
 # Lines that only install, fetch or build something: people run them before the line that starts or adds the server.
 _PREPARES = re.compile(
@@ -216,7 +216,7 @@ def read_start_command(words: Sequence[str]) -> Source:
         raise UnclearSourceError(f"{words[-1]} only prints text and exits")
     note = ""
     if (options := container_options(words)) is not None:
-        runs = words[len(options) :]  # its image, and what runs in it
+        runs = words[len(options) :]  # the image, and the command in the container
         if words[1] == "run":
             if any(map(_DETACHED.fullmatch, options)):
                 raise UnclearSourceError("This container runs in the background", START_FIRST)
@@ -275,7 +275,7 @@ def read_start_command(words: Sequence[str]) -> Source:
     own_port = any(word.partition("=")[0] == "--port" for word in options)
     if "--listen" in options or (own_port and mentions and not _CONNECTS.search(" ".join(options))):
         raise UnclearSourceError("This server listens on a port", START_FIRST)
-    inside = options[1:] if in_container and words[1] == "run" else []  # what a container runs
+    inside = options[1:] if in_container and words[1] == "run" else []  # the command in a container
     shell = next((after for before, after in pairwise(words) if before == "--entrypoint"), "")
     shell = shell if shell and not inside else "".join(inside[:1]) if len(inside) == 1 else ""
     if program_of(shell) in SHELLS or (inside and program_of(inside[0]) in _CHECKERS):
@@ -348,7 +348,7 @@ def _setup_verb(behind: Sequence[str]) -> str:
 
 
 def is_quoted_command(word: str) -> bool:
-    """Return True for a whole command in one word, as in `"npx -y pkg"`. False for a path with blanks."""
+    """Return True for a whole command in one word, as in `"npx -y pkg"`. False for a path with spaces."""
     first, blank, _ = word.partition(" ")
     return bool(blank) and program_of(first) in RUNNERS
 

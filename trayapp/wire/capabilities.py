@@ -17,8 +17,8 @@ Capabilities = Mapping[str, Any]
 # - Tasks: SEP-2663 (Final), modelcontextprotocol/ext-tasks, specification/draft of 2026-08-21; and the tasks of MCP
 #   2025-11-25, basic/utilities/tasks.
 # - Skills: SEP-2640 (Final), modelcontextprotocol/ext-skills, specification/stable of September 2026.
-# - Events: SEP-3415 (Final). Its full text was not available. Its abstract and the working group's design sketch
-#   (modelcontextprotocol/experimental-ext-triggers-events) were; both name the same methods.
+# - Events: SEP-3415 (Final). Its full text was not available, so this follows its abstract and the working group's
+#   design sketch (modelcontextprotocol/experimental-ext-triggers-events), which name the same methods.
 # - Apps: SEP-1865, modelcontextprotocol/ext-apps, specification/2026-01-26.
 
 TASKS = "io.modelcontextprotocol/tasks"
@@ -39,7 +39,7 @@ NOT_LISTED_BY = frozenset(
     }
 )
 EXTENSIONS = "extensions"
-SETTINGS = {APPS: {"mimeTypes": [APP]}}  # extension -> what a client that supports it declares, if anything
+SETTINGS = {APPS: {"mimeTypes": [APP]}}  # extension -> the settings with which a client declares it, if any
 
 # Capabilities declared to a server that has no client yet: every request that a client may be able to answer.
 EVERYTHING: Capabilities = {
@@ -92,7 +92,7 @@ def can_answer(capabilities: Capabilities, method: str, params: Any) -> bool:
 
 
 def questions_of(capabilities: Capabilities) -> frozenset[str]:
-    """Return which capabilities for server requests are present: sampling, elicitation, roots."""
+    """Return the names of the capabilities for server requests: sampling, elicitation, roots."""
     return frozenset(name for name in QUESTIONS.values() if isinstance(capabilities.get(name), Mapping))
 
 

@@ -1,7 +1,7 @@
 """Control requests: their names, and the clients that the tray and the command line use to reach a running gateway.
 
-JSON-RPC over the local socket, without an event loop: ControlClient blocks, one request at a time; SnapshotStream is
-for a selector.
+They use JSON-RPC over the local socket, without an event loop. ControlClient blocks and sends one request at a time.
+SnapshotStream is for use with a selector.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BEAT = "beat"  # a notification every `beat_s` seconds, to a watcher that passed
 # folder sees it; `tools`: only these
 LIST = "list"
 OFFER = "offer"  # {server, project?} -> {"version", "prompts", "resources", "templates"}: all but the tools
-NOTE = "note"  # {"text"}: a notification before an answer: one line for the user about what is missing from the answer
+NOTE = "note"  # {"text"}: a notification before an answer, with a line for the user about a part that the answer lacks
 SEARCH = "search"  # {words | batch: [words], server?, regex?, limit?, project?} -> {"results": [[row]], "text"}
 DESCRIBE = "describe"  # {tool, server?, project?} -> {"server", "name", "exposed_name", "tool", "text"}
 INDEX = "index"  # {project?} -> {"text"}
@@ -54,7 +54,7 @@ INSPECT = "inspect"  # {server?} -> {"rows": [{server, tool, code, severity, whe
 HISTORY = "history"
 HISTORY_SHOW = "history_show"  # {id} -> one row with its arguments and result
 HISTORY_CLEAR = "history_clear"  # -> {"cleared"}
-PANEL = "panel"  # {what?, page?} -> {"url"}: opens the panel once, within 60 s; `what`: on the page for adding that
+PANEL = "panel"  # {what?, page?} -> {"url"}, valid once and for 60 s; `what`: text for the page that adds servers
 SETTLE = "settle"  # -> {} once no server is being discovered
 # {server} -> {"url", "redirect_uri", "expires_s"}: the requester opens the url in a browser. If the user unlocked the
 # keyring and a stored sign-in was found there: {"url": None, "outcome": the answer of LOGIN_WAIT}
@@ -62,7 +62,7 @@ LOGIN = "login"
 LOGIN_WAIT = "login_wait"  # {server} -> {"auth", "state", "error"} once the sign-in is over; an error if it failed
 LOGIN_ANSWER = "login_answer"  # {server, url} -> {}: the address where a browser on another machine ended up
 LOGOUT = "logout"  # {server} -> {"signed_out"}
-KEYRING = "keyring"  # {unlock?: true} -> {"keyring", "error": {"title", "hint"}?}: where sign-ins and secrets are kept
+KEYRING = "keyring"  # {unlock?: true} -> {"keyring", "error": {"title", "hint"}?}: the state of the vault
 SECRET_SET = "secret_set"  # {name, value} -> {"kept", "keyring"}; the content of a request is never logged
 SECRET_LIST = "secret_list"  # -> {"names", "keyring"}
 SECRET_DELETE = "secret_delete"  # {name} -> {"deleted"}

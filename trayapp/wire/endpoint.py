@@ -66,7 +66,7 @@ class Link(asyncio.Protocol):
         self._token = token
         self._pending = pending
         self._transport: asyncio.Transport | None = None
-        self._socket: asyncio.BaseTransport | None = None  # once pipes are in use, until the shim closes it
+        self._socket: asyncio.BaseTransport | None = None  # after the switch to pipes, until the shim closes it
         self._pipes: PipeTransport | None = None
         self._descriptor = -1  # for writing several buffers in one call (writev)
         self._dispatcher: FrameDispatcher | None = None
@@ -268,7 +268,7 @@ async def listen(run: str, accept: Accept, version: str, token: str = "", tcp: b
         if tcp:
             sock.bind(("127.0.0.1", 0))
         else:
-            Path(path).unlink(missing_ok=True)  # left by a gateway that was killed: we hold the lock
+            Path(path).unlink(missing_ok=True)  # we hold the lock, so only a killed gateway can have left it
             sock.bind(path)
             Path(path).chmod(0o600)
         create = loop.create_server if tcp else loop.create_unix_server

@@ -32,7 +32,7 @@ _ANSWER_START = late(_OPEN + rb'"(?:result|error)"')
 _ANY_HEAD = late(_OPEN + _ID + rb",")
 _ANY_START = late(_OPEN + rb'"(?:result|error|method)"')
 _TAIL = late(_COMMA + _ID + rb"\}" + _SPACE + rb"\Z")
-TAIL_BYTES = 260  # the length of the longest id that _ID accepts, with what surrounds it
+TAIL_BYTES = 260  # the length of the longest id that _ID accepts, and of the text around it
 
 
 def find_answer_id(frame: bytes) -> tuple[int, int] | None:

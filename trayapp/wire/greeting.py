@@ -1,6 +1,6 @@
 """The client's side of the local endpoint: reading the endpoint file, and the first line that a connection sends.
 
-The tray and the command line import this at every start: no asyncio.
+The tray and the command line import this at every start, so it must not import asyncio.
 """
 
 from __future__ import annotations

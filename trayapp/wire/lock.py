@@ -1,4 +1,4 @@
-"""Locks that the system releases however their holder ends. The tray imports this: no asyncio."""
+"""Locks that the system releases however their holder ends. The tray imports this, so it must not import asyncio."""
 
 from __future__ import annotations
 

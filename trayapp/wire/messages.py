@@ -234,7 +234,7 @@ class Call(Protocol):
 
 
 class Channel(Protocol):
-    """A connection to a backend over any transport: sends requests, and relays answers unparsed."""
+    """A connection to a backend over any transport. It sends requests and relays answers unparsed."""
 
     async def send_raw_request(
         self, method: str, params: Params, *, timeout_s: float | None = None, cancel_on_abandon: bool = True
@@ -250,7 +250,7 @@ class Channel(Protocol):
     def relay(self, method: str, params: Params, call: Call) -> int:
         """Send a request whose answer goes to `call` as received, and return an id for `cancel`.
 
-        A `progressToken` in `params._meta` is replaced in the request and restored in what `call.progress` gets.
+        A `progressToken` in `params._meta` is replaced in the request and restored in the notifications.
         On a closed channel, `call` is immediately answered with CONNECTION_CLOSED.
         """
 

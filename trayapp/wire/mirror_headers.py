@@ -1,6 +1,6 @@
 """HTTP headers that repeat parts of a request (MCP 2026-07-28, transports).
 
-They repeat the method, the name of what is requested (`NAMED_BY`), and the arguments that a tool's input schema marks
+They repeat the method, the name of the requested item (`NAMED_BY`), and the arguments that a tool's input schema marks
 with `x-mcp-header`. Both the clients' side and the servers' side use this module.
 """
 
@@ -90,7 +90,7 @@ def text_of(value: Any) -> str | None:
 
 
 def encoded(text: str) -> str:
-    """Return text as a header's value: as is if it is printable ASCII without outer blanks, else `=?base64?...?=`."""
+    """Return a header's value: the text if it is printable ASCII without outer spaces, or `=?base64?...?=`."""
     if _PLAIN.fullmatch(text) and text == text.strip() and not _BASE64.fullmatch(text):
         return text
     return f"=?base64?{base64.b64encode(text.encode('utf-8', 'surrogatepass')).decode()}?="

@@ -23,7 +23,7 @@ LOW_BYTES = HIGH_BYTES // 4
 class PipeTransport(asyncio.Transport):
     """The gateway's ends of the two pipes, as the part of an asyncio transport that Link uses.
 
-    Writing begins at once. Reading begins with `read_to`, once everything sent over the socket has been read.
+    Writing begins immediately. Reading begins with `read_to`, once everything sent over the socket has been read.
     """
 
     def __init__(self, reader: int, writer: int, link: asyncio.Protocol) -> None:
@@ -62,7 +62,7 @@ class PipeTransport(asyncio.Transport):
         self._take(data)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send without blocking. What the pipe cannot hold is kept (asyncio.WriteTransport)."""
+        """Send without blocking. Data that the pipe cannot hold is kept (asyncio.WriteTransport)."""
         if not self._unsent:
             sent = self._sent(data)
             if 0 <= sent < len(data) and not self._is_wide:

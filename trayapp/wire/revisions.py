@@ -27,7 +27,7 @@ _OF_RETRY = frozenset({"inputResponses", "requestState"})
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")  # one `initialize` per session
 MODERN_VERSIONS = ("2026-07-28",)  # an envelope in each request
-WITH_BATCHES = frozenset({"2024-11-05", "2025-03-26"})  # batches are accepted only over HTTP; later revisions have none
+WITH_BATCHES = frozenset({"2024-11-05", "2025-03-26"})  # revisions in which a POST may contain a batch
 WITH_EMPTY_EVENTS = frozenset({"2025-11-25"})  # revisions whose clients over HTTP accept an event without data
 INPUT_REQUIRED = "input_required"
 RESOURCE_NOT_FOUND = -32002  # MCP up to 2025-11-25, resources, error handling; from 2026-07-28 on INVALID_PARAMS

@@ -83,7 +83,7 @@ class SignIns:
         await self.accounts.look([account_key(launch.url, launch.client.account)])
 
     async def look(self) -> None:
-        """Read who is signed in at the configured addresses, without a dialog."""
+        """Read the sign-ins at the configured addresses, without opening a dialog."""
         servers = [c.server for c in self._services.pool if not c.server.disabled and auth_of(c.server) == "oauth"]
         await self.accounts.look([key for server in servers if (key := self.key_of(server)) is not None])
 

@@ -38,8 +38,8 @@ from trayapp.wire.capabilities import EVERYTHING, NO_KIND, ClientKind, kind_of
 log = logging.getLogger(__name__)
 
 AT_ONCE = 2  # processes that may run for probes at the same time
-LIST_WAITS_S = 5.0  # as long as for the server's own start. After that, the client gets what any client may see
-REACHED_S = 1.0  # an address that has not answered the handshake by then may be out of reach: no list waits for it
+LIST_WAITS_S = 5.0  # after that, the client gets the lists read for the nearest kind
+REACHED_S = 1.0  # a server that has not answered the handshake by then may be out of reach
 OLDER = kind_of(EVERYTHING, newer=False)
 WEAK = NO_KIND  # a client of the older era that can do nothing
 
@@ -54,7 +54,7 @@ class VariantProbes:
         self._servers = servers
         self._once_calm = once_calm
         self._begun: set[str] = set()
-        self._hurried: dict[str, float] = {}  # key -> the clock's time since which a client waits
+        self._hurried: dict[str, float] = {}  # key -> the clock's time when a client began to wait
         self._done: set[str] = set()  # keys of ended probes, even failed ones, until the server's lists are read again
         self._at_once = anyio.CapacityLimiter(AT_ONCE)
 
@@ -111,7 +111,8 @@ class VariantProbes:
         connection = self._services.pool.get(name)
         if connection is None:
             return False
-        # A server over HTTP sends nothing while it is read, so only another reading can show that. It costs no process.
+        # A server over HTTP sends no questions or changes while it is read, so only another reading can show this. That
+        # reading costs no process.
         asks = self._services.listings.traits(name).asks
         return bool(asks or connection.changes_at_start or connection.server.url)
 
@@ -143,7 +144,7 @@ class VariantProbes:
         return self._hurried[key] + (LIST_WAITS_S if answers else REACHED_S) - now
 
     async def _probe(self, key: str) -> None:
-        """Read the lists on the connection with that key, unless they have been read since."""
+        """Read the lists on the connection with that key, unless this probe has already ended."""
         pool = self._services.pool
         first = pool.get(self._services.shared_key(key))
         over_http = first is not None and first.server.url is not None

@@ -35,7 +35,7 @@ KEY_HEX = 8  # digits of a digest of the project's folder, which distinguishes s
 class View:
     """The servers under their plain names, as the sessions of a project see them. `folder`: the project's, if any.
 
-    It is broad because sessions see servers only through it.
+    The class is broad because sessions see servers only through it.
     """
 
     def __init__(self, services: Services, folder: Path | None = None) -> None:
@@ -149,7 +149,7 @@ class View:
         return self._services.listings.get(self.key(name))
 
     def definitions(self, server: str, tool: str) -> list[Item]:
-        """Return a tool's definitions: as served to each era, and last as its server lists it now."""
+        """Return a tool's definitions: those served to each era, and then the one that its server lists now."""
         served = (known.get((server, tool)) for known in (self.catalog.older_tools, self.catalog.tools))
         offer = self.offer(server)
         now = next((item for item in offer.tools if item.get("name") == tool), None) if offer is not None else None

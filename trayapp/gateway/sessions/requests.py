@@ -1,4 +1,4 @@
-"""Handle each request of a client: answer it immediately, pass it on to a server, or let a task wait for what it needs.
+"""Handle each request of a client: answer it immediately, pass it on to a server, or start a task if it has to wait.
 
 Unexpected errors are caught by the client's peer, and those of tasks by PendingRequests.
 """

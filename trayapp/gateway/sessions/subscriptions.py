@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 LISTENABLE = ("tools", "prompts", "resources")
 
-BELOW = ("/", "?", "#")  # what follows a resource's URI in the URI of a sub-resource
+BELOW = ("/", "?", "#")  # the characters that may follow a resource's URI in the URI of a sub-resource
 Place = tuple[str, str]  # the key of a connection, and a resource's URI at its server
 
 
@@ -167,7 +167,7 @@ class Subscriptions:
                 listener.send(f"notifications/{kind}/list_changed", {})
 
     def updated(self, connection: Connection, params: Params) -> None:
-        """Pass a server's report that a resource, or a sub-resource of it, was updated on to listeners."""
+        """Pass an update of a resource or sub-resource on to the listeners that follow the resource."""
         known = dict(params or {})
         changed, meta = known.get("uri"), known.get("_meta")
         if not isinstance(changed, str):
@@ -203,8 +203,9 @@ class Subscriptions:
         self._services.spawn(self._unsubscribe_unused, former)
 
     async def restore(self, connection: Connection) -> None:
-        """Try to reconnect a lost server whose resources sessions follow: they may wait without making a call. The
-        first attempt is immediate, unless the last `restore` was less than RECONNECT_FIRST_S ago.
+        """Try to reconnect a lost server whose resources sessions follow. They may wait for updates and make no call.
+
+        The first attempt is immediate, unless the last `restore` was less than RECONNECT_FIRST_S ago.
         """
         key, clock, pause_s = connection.key, self._services.clock, AGAIN_S
         if clock.now() - self._restored.get(connection, -math.inf) < RECONNECT_FIRST_S:
