@@ -37,7 +37,7 @@ class Person:
         self.after = 0.0  # seconds that the tool works before it asks
         self.crossed: list[Any] = []
         self.failed: list[str] = []
-        self.replies = math.inf  # how many questions it answers before it leaves the others open
+        self.replies = math.inf  # number of questions that this session answers; later ones stay open
         self.unanswered = 0
         self.gone = anyio.Event()
 
@@ -62,7 +62,7 @@ class Person:
         return {"action": "accept", "content": {"name": self.name}}
 
     async def call(self, server: str) -> None:
-        """Have one question asked, and record a failure of the call."""
+        """Call the tool so that it asks, and record a failure of the call."""
         try:
             await self.be_asked(server)
         except (RpcFailure, TimeoutError, EOFError) as error:
@@ -137,7 +137,7 @@ async def all_at_once(everybody: list[Person], server: str, questions: int = QUE
 
 @contextmanager
 def served_over_http(revision: str, folder: Path, *options: str) -> Iterator[str]:
-    """Yield the address of an HTTP server of this revision."""
+    """Start an HTTP server of this revision and yield its URL. Kill the server at the end."""
     argv = [sys.executable, "-I", "-S", str(FIXTURES / "era_http.py"), revision, str(folder / "http notes"), "0"]
     with subprocess.Popen([*argv, *options], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -171,7 +171,7 @@ KINDS = ["stdio older", "stdio both", "stdio newer", "http older", "http both", 
 async def test_each_of_many_sessions_of_both_eras_is_asked_its_own_questions(
     gateway: Gateway, tmp_path: Path, kind: str
 ) -> None:
-    """The sessions are asked concurrently, and only the server's lists are known before."""
+    """All sessions are asked concurrently. Before that, the gateway knows only the server's lists."""
     with served(kind, tmp_path) as entry:
         gateway.write({"s": entry}, http={"port": 0})
         gateway.start()

@@ -166,7 +166,7 @@ async def test_after_all_of_it_no_secret_is_in_any_file_log_cache_argv_snapshot_
             for path, data in files_below(home, session.folder):
                 found += [(path, one) for one in secrets if one.encode() in data]
             found += [("said", one) for one in secrets for text in made.said if one in text]
-            # The command line of `secret set NAME VALUE` contains the value: that is the user's mistake.
+            # A secret in the command line of `secret set NAME VALUE` is the user's mistake, not a leak.
             argv = [line for line in watcher.seen if "secret set mine" not in line]
             found += [("argv", line) for one in secrets for line in argv if one in line]
             assert found == []

@@ -29,7 +29,7 @@ FORWARD = JUMPS[0]
 
 @pytest.fixture
 def wall(gateway: Gateway, tmp_path: Path) -> Path:
-    """Return a file with the offset of the wall clock for all processes of that home. Monotonic clocks stay correct."""
+    """Return the file that sets the wall clock's offset for the gateway's processes. Monotonic clocks stay correct."""
     program = Path(require("faketime")).resolve()
     found = sorted(program.parent.parent.glob("lib/**/faketime/libfaketime.so.1"))
     library = found[0] if found else require_file(Path("libfaketime.so.1"), "install libfaketime")

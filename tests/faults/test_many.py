@@ -1,4 +1,4 @@
-"""Thirty servers that all fail or hang: lists come from the cache, starts have a limit, and the gateway then idles."""
+"""Thirty servers that all fail or hang: lists come from the cache, starts time out, and the gateway then idles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MANY = 30
 LIMIT_S = 1.0  # timeout of each handshake
 LIST_S = 0.1  # for a list from the cache
 QUIET_S = 20.0 if LONG else 2.0  # how long processor time is measured
-QUIET_WINDOWS = 10  # enough to finish with the last failures, even on a busy machine
+QUIET_WINDOWS = 10  # enough for the gateway to handle the last failures, even on a busy machine
 QUIET_PERCENT = 3.0  # of one core, including noise of the machine
 
 

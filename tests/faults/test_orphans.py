@@ -181,7 +181,7 @@ def test_a_kill_while_servers_are_being_started_leaves_none(gateway: Gateway, tm
     servers = [Counting(tmp_path, f"deaf{n}", ("--stays",)) for n in range(4)]
     gateway.write({server.name: server.entry(lifecycle="eager") for server in servers})
     gateway.start()
-    wait_until(lambda: servers_of(gateway))  # wait for a server: the guardian and a login shell start earlier
+    wait_until(lambda: servers_of(gateway))  # wait for a server, because the guardian and a login shell start earlier
     os.kill(gateway_pid(gateway), signal.SIGKILL)
     assert gateway.process is not None
     gateway.process.wait()

@@ -150,7 +150,7 @@ def test_a_handshake_under_way_is_answered_by_the_next_gateway(gateway: Gateway)
 
 
 def waits_on_the_gateway(client: ShimClient) -> bool:
-    """True if the shim has read everything that the client wrote. On Linux, it then sleeps in poll."""
+    """True if the shim sleeps in poll, because it has read all that the client wrote. Always true outside Linux."""
     place = Path(f"/proc/{client.process.pid}/wchan")
     return not place.exists() or "poll" in place.read_text()
 
@@ -171,7 +171,7 @@ def test_gateways_killed_one_after_the_other_cost_no_session(gateway: Gateway, t
 
 
 def exit_code_of_a_server(gateway: Gateway, client: ShimClient, counting: Counting) -> str:
-    """Kill a server and return how the gateway reports its end. A gateway started by a shim must see exit codes."""
+    """Kill the server. Return `SIGKILL` if the gateway reports that signal, otherwise `lost`."""
     waiting = client.send("tools/call", {"name": "counting_count", "arguments": {"n": "size", "size": 1}})
     client.answer(waiting)
     (row,) = gateway.snapshot()["servers"]
@@ -221,7 +221,7 @@ def unread(client: ShimClient) -> int:
 def test_an_answer_that_lay_ready_when_the_gateway_ended_is_not_turned_into_an_error(
     gateway: Gateway, tmp_path: Path, end: str
 ) -> None:
-    """The shim is suspended meanwhile. It then finds a request, an answer and the gateway's end at the same time."""
+    """When the suspended shim continues, it finds a request, an answer and the gateway's end at the same time."""
     odd = Odd(tmp_path)
     started(gateway, odd)
     with shim_client(gateway) as client, shim_client(gateway) as other:

@@ -99,7 +99,7 @@ def test_a_gateway_that_a_shim_started_stays_while_somebody_watches_it_as_the_tr
 
 @pytest.mark.requirement("proc-linger")
 def test_a_gateway_that_was_started_by_hand_does_not_linger(gateway: Gateway) -> None:
-    """The program is the same as that of a lingering gateway: only `--linger` makes the difference."""
+    """A lingering gateway is the same program, started with `--linger`."""
     gateway.write({}, linger=LINGER_MIN)
     gateway.start()
     with shim_client(gateway) as client:

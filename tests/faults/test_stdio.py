@@ -50,7 +50,7 @@ def pid_of(made: Trial) -> int:
 
 
 def in_mood(mood: str) -> Act:
-    """Change the server's behavior from the next call on."""
+    """Return an act that changes the server's behavior from the next call on."""
 
     async def begin(program: Program, made: Trial) -> None:
         program.mood.write_text(mood)

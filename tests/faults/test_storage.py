@@ -193,7 +193,7 @@ def ending(gateway: Gateway) -> Iterator[None]:
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """Mount `folder` read-only: permissions alone would not stop root."""
+    """Mount `folder` read-only, because permissions would not stop root."""
     mount("--bind", str(folder), str(folder))
     mount("-o", "remount,ro,bind", str(folder))
     try:

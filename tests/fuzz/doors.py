@@ -76,7 +76,7 @@ def servers_yaml(data: bytes) -> None:
 
 
 def client_file(data: bytes) -> None:
-    """Read, edit and undo an AI tool's configuration in any format, unless it is refused with a reason."""
+    """Read an AI tool's file in each format, then add and remove our entry. A refusal must be a MultiMcpError."""
     text = data.decode("utf-8", "replace")
     for family in FAMILIES:
         with suppress(MultiMcpError):
@@ -92,7 +92,7 @@ def cache_file(data: bytes) -> None:
 
 
 def pin_file(data: bytes) -> None:
-    """Read a file of approved definitions. Check that what was read can be saved and read again."""
+    """Read a file of approved definitions. Check that the definitions can be saved and read again."""
 
     def look(folder: Path) -> None:
         known = approval_store.load(folder, "s")

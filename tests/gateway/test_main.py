@@ -175,7 +175,7 @@ async def test_sessions_on_the_socket_are_served_and_one_that_speaks_junk_ends_n
 
 @pytest.fixture
 def child_watcher() -> Iterator[None]:
-    """Restore the child watcher for later tests: a gateway sets its own for the whole process."""
+    """Restore the child watcher for later tests, because a gateway sets its own for the whole process."""
     if sys.version_info >= (3, 12):
         yield  # since Python 3.12, each event loop has its own
         return

@@ -160,7 +160,7 @@ def root() -> Iterator[logging.Logger]:
     yield logger
     for handler in set(logger.handlers) - set(handlers):
         logger.removeHandler(handler)
-        with suppress(OSError):  # closing writes what a full disk refused
+        with suppress(OSError):  # closing retries a write that a full disk refused
             handler.close()
     logger.setLevel(level)
 

@@ -266,7 +266,7 @@ class House:
         self.gateway.start_serving()
 
     async def known(self, *servers: ServerConfig, settings: Settings | None = None) -> None:
-        """Configure these servers, start, and wait until all have been read."""
+        """Configure these servers, start, and wait until their lists have been read."""
         self.apply(*servers, settings=settings)
         self.start()
         await self.gateway.services.pool.settled()
@@ -287,7 +287,7 @@ class House:
         await self.clock.pass_(BROADCAST_DELAY_S * 2)
 
     def client(self, lasting: bool = True, **options: Any) -> Client:
-        """Return a connected client before its handshake. `options`: those in its first line."""
+        """Return a connected client before its handshake. `options` are those in its first line."""
         client = Client()
         peer = FramePeer(client.write)
         client.session = session = self.gateway.new_session(peer, dict(options), "stdio", lasting=lasting)
@@ -344,7 +344,7 @@ async def house(
 ) -> AsyncIterator[House]:
     """Yield a gateway that ends with the test. A crash in one of its tasks fails the test.
 
-    `clock`: makes the gateway's clock from the fake one. `within_s`: the time limit of the test.
+    `clock`: makes the gateway's clock from the fake clock. `within_s`: the time limit of the test.
     """
     async with anyio.create_task_group() as tasks:
         made = House(folder, tasks, clock)

@@ -160,7 +160,7 @@ def test_missing_debian_packages_are_named_with_their_reasons_whoever_asks(
     monkeypatch.setattr(debian, "PACKAGES", {"no-such-program": ("no-package", "a reason"), "python3": ("x", "y")})
     monkeypatch.setattr(debian, "_install", lambda prefix, packages: installed.extend(packages))
     monkeypatch.setattr(shutil, "which", lambda name: None if name == "no-such-program" else f"/bin/{name}")
-    ways: list[list[str] | None] = [[], None]  # from the end: no administrator, then root
+    ways: list[list[str] | None] = [[], None]  # popped from the end: first no administrator, then root
     monkeypatch.setattr(debian, "_administrator", ways.pop)
     for _ in range(2):
         debian.ensure_debian_packages()

@@ -55,7 +55,7 @@ def test_a_kill_in_the_middle_of_a_write_loses_that_write_at_most_and_never_the_
             assert writer.stdout is not None
             for _ in range(3 + number):
                 writer.stdout.readline()
-            time.sleep(number * 0.0007)  # so that each kill comes at another point of a write
+            time.sleep(number * 0.0007)  # so that each kill comes at a different point of a write
             writer.send_signal(signal.SIGKILL)
             told = 3 + number + writer.stdout.read().count(b"\n")
         file = HistoryFile(path, lambda: LIMITS)

@@ -1,4 +1,4 @@
-"""The history file: its bounds, its searches, and calls that go on although it is broken."""
+"""The history file: its bounds and its searches. Calls go on even if the file is broken."""
 
 from __future__ import annotations
 

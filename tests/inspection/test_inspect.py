@@ -37,7 +37,7 @@ from trayapp.inspection.subjects import SCREENED_TOGETHER, concealed_in, conceal
 from trayapp.inspection.text import texts_of
 from trayapp.model.text import width
 
-FOUND_AT_LEAST = 0.75  # share of poisoned texts whose authors knew no rule
+FOUND_AT_LEAST = 0.75  # share of the poisoned texts, whose authors knew no rule
 TOLD_AT_MOST = 0.05  # share of honest look-alikes
 BOUND_S = 5.0  # not a measurement, but a guard against patterns that never finish
 
@@ -89,7 +89,7 @@ def test_published_attacks_in_other_words_are_judged_no_worse_than_they_were() -
     """Attacks and security tools from public material, rephrased so that no sentence of a source is left.
 
     First result: 17 of 40 poisoned found, 1 of 40 honest reported, none held back. Since then, a parameter's name may
-    also refer to a file with an underscore in its name. Rules match wordings: an attack passes if it names neither a
+    also refer to a file with an underscore in its name. Rules match wordings, so an attack passes if it names neither a
     file nor concealment in words that the rules contain.
     """
     found, told, held = judged("judged_public.json", 80)
@@ -106,7 +106,7 @@ def test_a_set_with_many_scripts_is_judged_no_worse_than_it_was() -> None:
 
 @pytest.mark.requirement("inspect-told")
 def test_a_set_by_family_of_attack_is_judged_no_worse_than_it_was() -> None:
-    """The author knew no rule. First result: 79 of 82 poisoned found, 10 of 82 honest reported, none held."""
+    """The author knew no rule. First result: 79 of 82 poisoned found, 10 of 82 honest reported, none held back."""
     found, told, held = judged("judged_fresh.json", 164)
     assert found >= 81
     assert told <= 3

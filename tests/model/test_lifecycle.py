@@ -21,7 +21,7 @@ from trayapp.model.lifecycle import (
 )
 
 PAIRS = list(product(State, Event))
-# A second copy of the table, so that every change of it must be made twice, on purpose.
+# A second copy of the table, so that nobody changes it by mistake.
 LISTED = """
 disabled   enable          idle
 idle       connect         connecting

@@ -93,7 +93,7 @@ class CleanRoot:
 
 @contextmanager
 def clean_root(folder: Path, bus: str = "", **environ: str) -> Iterator[CleanRoot]:
-    """Yield a root whose processes end with the context. `bus`: a session bus's socket outside, lent to the user."""
+    """Yield a root whose processes end with the context. `bus`: the socket of a session bus outside, for the user."""
     for tool in ("dpkg-query", "unshare", "nsenter"):
         require(tool)
     if os.geteuid() != 0:

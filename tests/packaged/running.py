@@ -101,7 +101,7 @@ def packaged(bundle: Path, home: Path, **environ: str) -> Iterator[Packaged]:
 
 
 class PackagedTray(TrayApp):
-    """The packaged tray, started as the desktop does it: without a console."""
+    """The packaged tray, started without a console, as a desktop does."""
 
     def __init__(self, home: Path, address: str, bundle: Path) -> None:
         super().__init__(home, address)

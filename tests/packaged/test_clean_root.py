@@ -25,10 +25,10 @@ from trayapp.tray.state.tray_state import IconKind
 
 PANEL: Box = (0, 0, SCREEN[0], PANEL_HEIGHT)
 MENU: Box = (0, PANEL_HEIGHT, SCREEN[0] // 2, SCREEN[1])  # away from the notifications
-TOOLTIP_PX = 100  # tooltips are lower than this, the menu is higher
+TOOLTIP_PX = 100  # more than the height of a tooltip, less than that of the menu
 TOLERANCE = 24
 PROGRAM, TRAY, SHIM = "/usr/bin/multi-mcp", "/usr/lib/multi-mcp/multi-mcp-tray", "/usr/lib/multi-mcp/multi-mcp-shim"
-DEB = "/tmp/multi-mcp.deb"  # in the root
+DEB = "/tmp/multi-mcp.deb"  # the path in the root
 ENTRY = ".config/autostart/multi-mcp.desktop"
 
 
@@ -40,7 +40,7 @@ def desktop() -> Iterator[Desktop]:
 
 @pytest.fixture
 def clean(desktop: Desktop, deb: Path, tmp_path: Path) -> Iterator[CleanRoot]:
-    """Yield a root with the essential packages and ours. The desktop outside lends it a bus and a screen."""
+    """Yield a root with the essential packages and ours. It uses the bus and the screen of the desktop outside."""
     require("dex")
     bus = desktop.bus_address.removeprefix("unix:path=").partition(",")[0]
     with clean_root(tmp_path / "root", bus, DISPLAY=desktop.environ["DISPLAY"]) as made:

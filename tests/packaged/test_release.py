@@ -39,7 +39,7 @@ WINGET = "winget/manifests/m/multi-mcp/multi-mcp/1.2.3/multi-mcp.multi-mcp"
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build wheel, source and SBOM from this checkout, check them with twine, and return their folder."""
+    """Build the wheel, source and SBOM from this checkout, check them with twine, and return their folder."""
     found = subprocess.run([sys.executable, "-c", "import hatchling, twine, cyclonedx_py"], capture_output=True)
     if found.returncode != 0:
         missing("hatchling, twine or cyclonedx-bom is not installed")

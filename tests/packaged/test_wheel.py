@@ -35,7 +35,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the wheel into a fresh environment and return the program. It uses the libraries of this environment."""
+    """Install the wheel into a fresh environment and return the program. It uses the tests' own libraries."""
     place = tmp_path_factory.mktemp("fresh")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
     site = Path(sysconfig.get_path("purelib", vars={"base": str(place), "platbase": str(place)}))

@@ -1,4 +1,4 @@
-"""Builds honest and hostile bundles (.mcpb) for tests."""
+"""Honest and hostile bundles (.mcpb) for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate before calls: which calls ask the user, what each answer does, and what happens without an answer."""
+"""The gate before calls: which calls need an answer, what each answer does, and what happens without an answer."""
 
 from __future__ import annotations
 

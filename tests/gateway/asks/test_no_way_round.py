@@ -245,7 +245,8 @@ class Trial:
     def look(self) -> None:
         """Check the writes executed since the last `look`.
 
-        A grant counts for the tool's definition at that `look` or its definition now."""
+        A grant counts for the tool's definition at that `look` or its definition now.
+        """
         before, self.hashes = self.hashes, self.current_hashes()
         for name, fake in self.net.items():
             for params in fake.executed:

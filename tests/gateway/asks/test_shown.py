@@ -1,4 +1,4 @@
-"""Hostile arguments on every surface that shows an ask: no invisible text, no secrets, and no lost ends."""
+"""Hostile arguments on every surface that shows an ask: no invisible text, no secrets, and no hidden ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls to servers: which session gets an answer, what ends a call, and that each call ends exactly once."""
+"""Calls to servers: which session gets an answer, and what ends a call. Each call ends exactly once."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ async def test_progress_comes_to_the_one_who_asked_under_its_own_token(tmp_path:
 
 @pytest.mark.requirement("call-progress")
 async def test_progress_that_comes_too_late_comes_to_nobody(tmp_path: Path) -> None:
-    """The token of late progress is a number of the gateway, which the client may use for another request."""
+    """The gateway chose the token of late progress. The client may use the same number for another request."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         client = await made.ready()

@@ -82,7 +82,7 @@ def said(answer: dict[str, Any]) -> Any:
 
 
 def asking(made: House, name: str, question: dict[str, Any], state: str | None = "theirs") -> None:
-    """Make the fake server one of 2026-07-28 that asks `question` before it answers a call."""
+    """Make the fake server use 2026-07-28 and send `question` before it answers a call."""
 
     async def answer(params: dict[str, Any]) -> dict[str, Any]:
         if "inputResponses" not in params:
@@ -182,7 +182,7 @@ async def test_a_newer_client_that_comes_back_without_an_answer_is_asked_again(t
 async def test_a_question_goes_out_with_a_call_whose_client_waits_before_one_whose_client_is_away(
     tmp_path: Path,
 ) -> None:
-    """An older server does not say which call its question belongs to. A client already asked may never return."""
+    """An older server's question does not name its call. A client that was already asked may never return."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         client = made.client()
@@ -421,7 +421,7 @@ async def holding(made: House, client: Client, number: int = 1) -> None:
 
 
 async def known_to_hold(made: House) -> None:
-    """Let the tool `a_hold` answer without a question, so that sessions share the connection while it runs."""
+    """Complete a call of `a_hold` without a question. From then on, sessions share the connection while it runs."""
     client = await older(made, name="first")
     client.ask_only(1, "tools/call", tool_call("a_hold", key="first"))
     await made.net["a"].heard_of("held")
@@ -460,7 +460,7 @@ async def test_a_tool_that_may_ask_runs_for_one_session_and_another_gets_a_proce
 
 @pytest.mark.requirement("bridge-who")
 async def test_a_session_that_has_used_a_server_stays_with_what_it_left_there(tmp_path: Path) -> None:
-    """A session waits briefly for another's slow call and keeps its process. A request in doubt reaches neither."""
+    """The second session waits briefly and keeps the shared process. An ambiguous request reaches neither session."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         one, two = await older(made, name="one"), await older(made, name="two")
@@ -509,7 +509,7 @@ async def test_a_tool_that_was_quiet_so_far_starts_for_one_session_after_the_oth
         if began == "a while ago":
             await made.clock.pass_(WORKS_S)
         two.ask_only(1, "tools/call", tool_call("a_hold", key="two"))
-        # This call does not wait, because it is of the same session.
+        # This call does not wait, because it belongs to the same session.
         one.ask_only(2, "tools/call", tool_call("a_hold", key="another"))
         await made.net["a"].heard_of("held", 3)
         await settle()
@@ -730,7 +730,7 @@ def server_that_works(made: House, gate: anyio.Event, annotations: dict[str, Any
 async def test_calls_that_may_be_executed_twice_are_sent_again_where_their_questions_are_certain(
     tmp_path: Path, annotations: dict[str, Any]
 ) -> None:
-    """Other calls are not repeated: if two sessions' calls ask, one question is refused, which settles the other."""
+    """Other calls are not repeated. If calls of two sessions ask, one question is refused and the other is clear."""
     async with house(tmp_path) as made:
         gate = anyio.Event()
         server_that_works(made, gate, annotations)
@@ -887,7 +887,7 @@ async def test_the_client_whose_call_meets_a_server_for_the_first_time_is_asked(
 @pytest.mark.parametrize("way", ["cancelled", "gone"])
 @pytest.mark.parametrize("then", ["the server has read the cancel", "time passes"])
 async def test_what_is_asked_after_a_call_was_given_up_may_belong_to_that(tmp_path: Path, way: str, then: str) -> None:
-    """The server may have asked before it read the cancellation. Until it has read that, no other session is asked."""
+    """The server may have asked before it read the cancellation. Until it has, no other session gets the question."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         await known_to_hold(made)
@@ -1101,7 +1101,7 @@ async def test_a_log_message_that_may_be_of_several_sessions_calls_reaches_none_
 async def test_a_server_at_an_address_tells_a_session_only_over_the_connection_that_it_uses(
     tmp_path: Path, url: str | None, heard: list[str]
 ) -> None:
-    """A remote server may notify all its connections, so only the session's own counts. With processes, both count."""
+    """A remote server may notify every connection, so only the session's own counts. Among processes, all count."""
     async with house(tmp_path) as made:
         await made.known(ServerConfig("a", url=url) if url else server("a"))
         one, two = await older(made, name="one"), await older(made, name="two")

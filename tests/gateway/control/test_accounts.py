@@ -87,7 +87,7 @@ class Town:
         self.gateway.take_config(Config(self.settings, {server.name: server for server in servers}))
 
     async def known(self, *servers: ServerConfig) -> None:
-        """Configure the servers, start the gateway, and wait until all servers have been asked."""
+        """Configure the servers, start the gateway, and wait until all servers have been discovered."""
         self.apply(*servers)
         self.gateway.start_serving()
         await self.gateway.services.pool.settled()

@@ -582,7 +582,7 @@ def alone(folder: Path, others: dict[str, set[str]] | None = None, settings: Set
         ("read_fi1e", True),
         ("read_fiIe", True),
         ("read_flle", True),
-        ("read_file", False),  # not at first sight, because many servers have a tool of this name
+        ("read_file", False),  # not flagged when first listed, because many servers have a tool of this name
         ("readFile", False),
         ("read-file", False),
         ("read_files", False),

@@ -109,7 +109,7 @@ async def test_the_spellings_of_a_server_that_is_not_known_yet_are_its_own(tmp_p
         ("l\u200bookup", True),
         ("docker_network_list", True),
         ("look.up", False),
-        ("lookup", False),  # not at first sight, because many servers have a tool of this name
+        ("lookup", False),  # not held back when first listed, because many servers have a tool of this name
         ("good", False),
         ("good_lookups", False),
         ("goodness", False),

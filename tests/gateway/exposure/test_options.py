@@ -1,4 +1,4 @@
-"""Options of a session: their effect on lists and calls, and how open sessions learn of changes."""
+"""Options of a session: their effect on lists and calls, and how open sessions are notified of changes."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ async def test_the_one_tool_is_listed_at_once_on_the_very_first_run(tmp_path: Pa
         made.apply(server("slow"), settings=Settings(expose="search"))
         made.start()
         client = await made.ready()
-        assert await client.names() == ["mcp"]  # at time 0: the clock has not moved
+        assert await client.names() == ["mcp"]  # immediately, because the clock has not moved
         assert (await said(client)).splitlines()[1] == "slow: connecting, 0 tools"
 
 

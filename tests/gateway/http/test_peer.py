@@ -56,7 +56,7 @@ async def side(standing: EventStream | None = None) -> AsyncIterator[Side]:
 
 
 def waiting_in(stream: EventStream) -> list[Any]:
-    """Return the messages that go out with the next response."""
+    """Return the messages that the stream has not sent yet."""
     text = b"".join(stream._waiting)
     return [json.loads(line[6:]) for line in text.split(b"\r\n") if line.startswith(b"data: ")]
 

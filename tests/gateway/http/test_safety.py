@@ -115,7 +115,7 @@ def hostile_requests(there: Place, dice: random.Random, number: int) -> None:
 
 
 async def hostile_frames(there: Place, dice: random.Random, number: int) -> None:
-    """Send frames in a separate session, and end it."""
+    """Send hostile frames in a separate session, and end the session."""
     evil = there.made.client()
     assert evil.dispatcher is not None
     for step in range(number):
@@ -169,7 +169,7 @@ class Pages(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Serves the page and records what it reports."""
+    """The request handler that serves the page and records its reports."""
 
     server: Pages
 

@@ -111,7 +111,7 @@ async def test_a_client_that_comes_again_in_time_keeps_its_calls(tmp_path: Path)
 
 
 async def test_a_client_that_comes_again_late_need_not_know(tmp_path: Path) -> None:
-    """Its session has ended. The gateway restores it with the same client name and revision."""
+    """The client's session has ended. The gateway restores it with the same client name and revision."""
     async with place(tmp_path) as at:
         await known(at)
         async with calling(at, "mine") as client:

@@ -80,7 +80,7 @@ async def test_without_servers_the_status_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("one-tool-status")
 async def test_each_server_has_a_line_with_its_state_its_tools_and_why_not(tmp_path: Path) -> None:
-    """Disabled servers do not count. Cached tools count, whatever the state of their server."""
+    """The totals leave out disabled servers, but include cached tools, whatever the state of their server."""
     async with house(tmp_path) as made:
         stocked(made, server("off", disabled=True))
         made.net["xcodebuild"].before = nothing_there

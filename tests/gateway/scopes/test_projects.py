@@ -52,7 +52,7 @@ class Shops:
         self.trust.approve(file)
 
     async def started(self, user: str = USER) -> None:
-        """Start serving the user's servers, and wait until all have been read."""
+        """Start serving the user's servers, and wait until all have been discovered."""
         self.save(user)
         self.made.start()
         await self.made.gateway.services.pool.settled()

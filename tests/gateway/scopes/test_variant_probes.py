@@ -105,7 +105,7 @@ async def test_what_a_clients_kind_is_listed_is_no_change_of_what_it_never_had(t
 async def test_what_a_server_of_the_newer_era_alone_lists_when_it_is_tried_in_the_older_one_replaces_nothing(
     tmp_path: Path,
 ) -> None:
-    """The first connection reports changes. The one in the older era ends before the server has more to list."""
+    """The first connection reports changes. The connection in the older era ends before the server has more to list."""
     async with house(tmp_path) as made:
         first, tried = made.net["a"], made.net["a#older"]
         for backend in (first, tried):

@@ -653,7 +653,7 @@ async def test_a_server_that_announces_a_change_whenever_it_is_read_is_read_less
         net.replies["tools/list"] = announce
         await client.call("a_notify", method="notifications/tools/list_changed", params={})
         await anyio.sleep(1.6)
-        assert 0 < readings <= 7  # with a constant pause it would be 16
+        assert 0 < readings <= 7  # a constant pause would give 16
         net.tools = [*net.tools, {"name": "new", "inputSchema": {"type": "object"}}]
         assert "a_new" in await client.names()  # a list does not wait for the pauses to end
 

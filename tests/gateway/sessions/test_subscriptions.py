@@ -118,7 +118,7 @@ async def test_a_newer_client_hears_of_it_where_it_listens(tmp_path: Path, moder
 async def test_an_update_of_a_sub_resource_reaches_who_follows_the_resource_above(tmp_path: Path, modern: bool) -> None:
     """MCP: an updated URI "might be a sub-resource of the one that the client actually subscribed to"."""
     async with house(tmp_path) as made:
-        for name in ("a", "b"):  # their resources share a URI, so clients see that of `a` under another one
+        for name in ("a", "b"):  # their resources share a URI, so clients see the one of `a` under another URI
             with_resources(made, name, modern=modern)
         serve(made.net["a"], resources=(X, {"uri": "res://xyz", "name": "xyz"}))
         await made.known(server("a"), server("b"))
@@ -363,7 +363,7 @@ async def test_no_update_is_lost_while_a_newer_server_is_asked_for_more(tmp_path
         with anyio.fail_after(10):
             while "res://y" not in str([p for m, p in made.net["a"].heard if m == "subscriptions/listen"]):
                 await settle()
-        ended = made.net["a"].methods().count("notifications/cancelled")  # of the first request, for lists alone
+        ended = made.net["a"].methods().count("notifications/cancelled")  # the first request, which was for lists only
         await settle()
         assert made.net["a"].methods().count("notifications/cancelled") == ended == 1  # the request for x is still open
         gate.set()
