@@ -10,7 +10,7 @@ STEAL = 7  # the column of stolen time in /proc/stat
 
 
 def stretched(limit_s: float) -> float:
-    """Return `limit_s` if the machine has a spare processor, more if several processes share one.
+    """Return `limit_s` if the machine has a spare processor, or more if several processes share one.
 
     Promised times are for a machine with a free processor. Tests can hold the program to them on a quiet machine and
     still pass on a busy one. A virtual machine is also busy while its host gives processor time to others.
@@ -33,7 +33,7 @@ def _stolen() -> float:
 
 
 def _processor_times() -> list[int]:
-    """Return the processor times in /proc/stat's first line, in ticks (proc_stat(5)), or nothing without that file."""
+    """Return the processor times in /proc/stat's first line, in ticks (proc_stat(5)). Without that file, return no times."""
     try:
         return list(map(int, Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]))
     except OSError:

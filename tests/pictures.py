@@ -75,7 +75,7 @@ def program_of(file: Path) -> str:
 
 
 def stale() -> list[str]:
-    """Return the pictures that are missing, or older than what they show."""
+    """Return the pictures that are missing, or whose files have changed since they were made."""
     made = json.loads(NOTE.read_text(encoding="utf-8")) if NOTE.exists() else {}
     return [name for name, what in SHOWS.items() if not (PICTURES / name).exists() or made.get(name) != mark_of(what)]
 
@@ -129,7 +129,7 @@ async def introduce(session: RawClient, client: str) -> None:
 
 
 async def of_gateway(home: Path) -> None:
-    """Draw the panel in both color schemes, and the output of `status` on a terminal."""
+    """Take pictures of the panel in both color schemes, and of the output of `status` on a terminal."""
     port = free_port()
     with gateway_in(home) as gateway:
         gateway.write(desk(home), http={"enabled": True, "port": port})
@@ -163,7 +163,7 @@ def draw_terminal(argv: list[str], env: dict[str, str], target: Path) -> None:
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     console.print(Text.from_ansi(shown.decode().replace("\r\n", "\n").rstrip()), end="")
     drawn = console.export_svg(title=f"multi-mcp {' '.join(argv[-1:])}", unique_id="status")
-    target.write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL), encoding="utf-8")  # web fonts
+    target.write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL), encoding="utf-8")  # without its web fonts
 
 
 def of_tray() -> None:

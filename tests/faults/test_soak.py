@@ -49,7 +49,7 @@ class Soak:
         return time.monotonic() < self.ends
 
     async def be_clients(self) -> None:
-        """Run one session after the other. Each makes calls of random sizes to random servers."""
+        """Run sessions one after another. Each makes calls of random sizes to random servers."""
         while self.goes_on():
             self.sessions += 1
             async with self.gateway.client() as client:

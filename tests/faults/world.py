@@ -96,7 +96,7 @@ def processes_of(home: Path) -> dict[int, str]:
 
 
 def left_of(gateway: Gateway) -> dict[int, str]:
-    """Return the processes of the gateway's home, and the gateway itself: a forked one has its parent's environment."""
+    """Return the processes of the gateway's home, including a forked gateway, which has its parent's environment."""
     found = processes_of(gateway.home)
     if gateway.process is not None and gateway.process.poll() is None:
         found[gateway.pid] = "the gateway"

@@ -17,7 +17,7 @@ SIMPLE = "application/vnd.pypi.simple.v1+json"
 
 
 class PypiRegistry:
-    """A package index. Each wheel has one module, and a program with the name of the package."""
+    """A package index. Each wheel has one module, and a program named like the package."""
 
     def __init__(self) -> None:
         self.url = ""

@@ -27,7 +27,7 @@ from trayapp.packages.lock_file import LockFile, PackageError
 from trayapp.packages.locks import Locks, read_package
 from trayapp.packages.tools import ToolError, Tools
 
-# Seeds of eventful walks: starts, updates, refusals, and starts of content that the registry no longer has.
+# Seeds of walks with enough starts, updates, refusals, and starts of content that the registry no longer has.
 SEEDS = {"npm": (1, 20, 33), "pypi": (5, 6, 9, 14, 22, 24, 33), "oci": (3, 8, 15, 18, 23, 49, 57, 73)}
 STATES = {"npm": 20, "pypi": 68, "oci": 58}  # per walk, which makes 1,000 in all
 WALKS = [(kind, STATES[kind], seed) for kind, seeds in SEEDS.items() for seed in seeds]
@@ -47,7 +47,7 @@ LINES = {  # equivalent forms, of which each start draws one
         "docker run demo", "docker run --name x --restart no demo",
     ),
 }  # fmt: skip
-VERSIONS = 6  # so few that some are published again with other content
+VERSIONS = 6  # few enough that some are published again with different content
 SLOW = stretched(90.0)
 
 
@@ -164,7 +164,7 @@ def machine(kind: str, root: Path) -> Iterator[Machine]:
 def test_nothing_that_is_not_locked_starts_in_random_states_of_a_registry(
     kind: str, states: int, seed: int, tmp_path: Path
 ) -> None:
-    """The walks have 1,000 states of three registries. In each state the server starts and prints its content."""
+    """The walks have 1,000 states of three registries. In each state, the server prints the locked content or does not start."""
     chance, refused = random.Random(f"{kind} {seed}"), 0
     started: list[str] = []
     held = 0  # starts of content that the registry no longer offers

@@ -12,7 +12,7 @@ from tests.panel.scene import browser
 
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
-    """Return the backend that gives each module one event loop: a browser belongs to the loop that started it.
+    """Return the backend, once per module, so that all tests of a module use the loop to which the browser belongs.
 
     The loop is not shared between modules, because some tests inspect all tasks of their loop.
     """
@@ -21,6 +21,6 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def chromium(anyio_backend: str) -> AsyncIterator[Browser]:
-    """Yield one browser for all tests of a module, because its start takes long. Scenes share no sessions."""
+    """Yield one browser for all tests of a module, because it starts slowly. Scenes share no sessions."""
     async with browser() as started:
         yield started

@@ -23,7 +23,7 @@ from tests.tools import NO_CERTIFICATES, chromium, require_file
 AXE = Path(__file__).resolve().parents[2] / ".cache/npm-servers/node_modules/axe-core/axe.min.js"
 OF_COLORS = ("color-contrast", "link-in-text-block")  # axe-core's rules that depend on the color scheme
 WIDTHS = (360, 768, 1280, 2560)
-# Returns the words that a button breaks over two lines. Words of 20 characters or more may break: they are names.
+# Returns the words that a button breaks over two lines. Words of 20 characters or more are names, and may break.
 CUT_WORDS = """() => [...document.querySelectorAll("button, .button")].flatMap((button) => {
   const found = [], texts = document.createTreeWalker(button, NodeFilter.SHOW_TEXT), range = document.createRange();
   while (texts.nextNode()) for (const word of texts.currentNode.data.matchAll(/\\S+/g)) {
@@ -33,11 +33,11 @@ CUT_WORDS = """() => [...document.querySelectorAll("button, .button")].flatMap((
   }
   return found;
 })"""
-# Each session has a window. The two pages of its address bar would triple the cost of a session.
+# Each session has a window, and the two pages of its address bar would triple the session's cost.
 # A process kept ready for the next page costs as much as the page. This list replaces playwright's own.
 NOT_SHOWN = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "SpareRendererForSitePerProcess")
 NO_SPARES = ",".join(("--disable-features=HttpsUpgrades,PaintHolding,MediaRouter,Translate", *NOT_SHOWN))
-# axe-core reports violations in full, and one example of each other result
+# Makes axe-core report all violations, but only one example of each other kind of result.
 VIOLATIONS = 'resultTypes: ["violations"]'
 ONLY_HERE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"  # blocks other machines
 EVIL = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>[a](javascript:alert(1))\x1b]0;x\x07'
@@ -123,7 +123,7 @@ async def browser() -> AsyncIterator[Browser]:
 async def assert_accessible(page: Page, where: str) -> None:
     """Assert that axe-core finds nothing serious, that nothing exceeds the screen, and that no button breaks a word.
 
-    In the dark scheme, only the rules about colors are checked: the schemes differ in nothing else.
+    In the dark scheme, only the rules about colors are checked, because the schemes differ in nothing else.
     """
     await page.evaluate(require_file(AXE, "run packaging/dev.py test").read_text(encoding="utf-8"))
     assert await _serious(page, f"axe.run({{{VIOLATIONS}}})") == [], (where, "light")

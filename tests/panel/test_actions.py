@@ -56,7 +56,7 @@ async def only(gateway: Gateway, name: str, command: list[str], **settings: Any)
 
 
 async def says(page: Page, words: str) -> None:
-    """Wait until the panel's message contains these words."""
+    """Wait until the panel's message contains `words`."""
     await expect(page.locator("#said")).to_contain_text(words)
 
 
@@ -123,7 +123,7 @@ async def test_a_call_that_asks_is_allowed_and_denied_in_the_panel(chromium: Bro
         denied, *allowed = answers
         assert isinstance(denied, RpcFailure) or denied["isError"] is True
         assert [isinstance(one, RpcFailure) or one.get("isError", False) for one in allowed] == [False] * 3
-        async with made.gateway.client() as client:  # a new session has to ask again
+        async with made.gateway.client() as client:  # in a new session, the user is asked again
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(call)
                 await page.get_by_role("button", name="Always allow").click()

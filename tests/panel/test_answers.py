@@ -19,7 +19,7 @@ from tests.panel.test_actions import says, serve, serve_changed, serve_notary
 from tests.patience import stretched
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(stretched(120.0))]
-TABS_MOST = 150  # to reach any control of a page
+TABS_MOST = 150  # the most presses of Tab that any control of a page needs
 FORM = {
     "type": "object",
     "required": ["name"],
@@ -163,7 +163,7 @@ async def test_a_tool_that_asks_is_confirmed_by_one_click_in_the_panel(chromium:
 
 
 def given(gateway: Gateway) -> list[Any]:
-    """Return the argument `id` of the last recorded call in a list."""
+    """Return a list with the argument `id` of the last recorded call."""
     rows = gateway.control("history", limit=1)["rows"]
     found = [json.loads(gateway.control("history_show", id=row["id"])["arguments"]) for row in rows]
     return [arguments.get("id") for arguments in found]

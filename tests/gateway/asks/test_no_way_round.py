@@ -98,7 +98,7 @@ class Trial:
         self.look()
 
     def serve(self, name: str) -> None:
-        """Make a server list its newest tools, and resources to call as tools. One resource has the name of a write."""
+        """Make a server list its newest tools, and resources that can be called as tools. One is named like a write."""
         docs = tuple({"uri": f"{name}://{doc}", "name": doc} for doc in ("doc", "delete_note"))
         serve(self.net[name], resources=docs, tools=tuple(definitions(self.version)))
 
@@ -211,7 +211,7 @@ class Trial:
             self.made.gateway.asks.answer(ask.id, answer, "a test")
 
     async def happen(self) -> None:
-        """Do something that might open a way around the asks."""
+        """Do something that might let a write pass without an ask."""
         match self.rng.randrange(9):
             case 0:
                 self.there.close()  # no user is available
