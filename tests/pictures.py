@@ -163,7 +163,7 @@ def draw_terminal(argv: list[str], env: dict[str, str], target: Path) -> None:
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     console.print(Text.from_ansi(shown.decode().replace("\r\n", "\n").rstrip()), end="")
     drawn = console.export_svg(title=f"multi-mcp {' '.join(argv[-1:])}", unique_id="status")
-    target.write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL), encoding="utf-8")  # without its web fonts
+    target.write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL), encoding="utf-8")  # no web fonts
 
 
 def of_tray() -> None:

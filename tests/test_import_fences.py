@@ -292,7 +292,7 @@ def room_allowed(item: Import, target: str) -> bool:
 
 @pytest.fixture(scope="module")
 def program() -> list[Import]:
-    """Return all imports of the program. Only one worker runs these tests, so the fixture saves the others a scan."""
+    """Return all imports of the program. Only one worker runs these tests, so the other workers need no scan."""
     return scan(ROOT / PACKAGE)
 
 

@@ -128,7 +128,7 @@ async def test_a_new_page_has_a_screen_of_servers_and_shows_the_others_by_itself
         await expect(page.locator(".cards > .card")).to_have_count(len(names))
         laid_out = "all => all.map(one => getComputedStyle(one).contentVisibility === 'visible')"
         found = await page.locator(".cards > .card").evaluate_all(laid_out)
-        assert found == [number < SCREEN for number in range(len(names))]  # only the first screen is laid out immediately
+        assert found == [number < SCREEN for number in range(len(names))]  # the first screen is laid out immediately
         switch, name = page.get_by_role("switch", name=names[1]), page.get_by_role("heading", name=names[1])
         # The switch is beside the name, however long the name is.
         assert await switch.evaluate("one => one.getBoundingClientRect().top") < await name.evaluate(

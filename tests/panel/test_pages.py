@@ -260,7 +260,7 @@ async def test_the_head_of_a_page_is_sent_before_its_content_and_an_error_is_the
     head, rest = (event["body"].decode() for event in events[1:])
     assert (events[0]["status"], "<style>" in head, "<body" in head) == (200, True, False)
     assert ("It is &lt;away&gt;" if isinstance(error, MultiMcpError) else "Cannot build the page") in rest
-    page = await events_of(tmp_path, "/panel/server/odd", fail)  # the page may not exist, so the status waits for the content
+    page = await events_of(tmp_path, "/panel/server/odd", fail)  # perhaps 404, so the status waits for the content
     assert page[0]["status"] == (400 if isinstance(error, MultiMcpError) else 500)
     assert (text_of(page).count("<head>"), len(page)) == (1, 2)
 

@@ -97,7 +97,7 @@ def test_what_json_does_not_know_is_not_written_and_leaves_no_trace() -> None:
 
 
 def test_a_shim_with_its_ledger_has_loaded_neither_regular_expressions_nor_typing() -> None:
-    """Each of these modules would cost memory in every shim: 1.6 MiB altogether."""
+    """These modules would cost 1.6 MiB of memory in every shim."""
     code = """
 import sys
 sys.path.append(sys.argv[1])

@@ -166,7 +166,7 @@ class CallFailedError(Exception):
 
 
 class Item:
-    """An item as a panel uses it."""
+    """A registered item, with the calls that a panel makes."""
 
     def __init__(self, address: str, bus_name: str, path: str) -> None:
         self.bus_name, self.path = bus_name, path

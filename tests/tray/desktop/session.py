@@ -152,7 +152,7 @@ class Desktop:
     bus_address: str
     screen: subprocess.Popen[str]
     processes: list[subprocess.Popen[Any]] = field(default_factory=list)
-    eye: Any = None  # our connection to the screen; running a program for each picture takes 20 times as long
+    eye: Any = None  # our connection to the screen, because a program for each picture takes 20 times as long
 
     def start(self, argv: list[str], **environ: str) -> subprocess.Popen[Any]:
         """Start a program, which ends with the session."""

@@ -114,8 +114,7 @@ class Desk:
         """Make a call that waits for the user, and wait for its notification.
 
         Yield the desktop, a function that returns the notification's box on the screen, and the caller. On a busy
-        machine,
-        the notification may stop moving before it has its final place and size.
+        machine, the notification may stop moving before it has its final place and size.
         """
         try:
             if self._running is None:

@@ -55,7 +55,7 @@ class Tray:
         self.log = desktop.home / f"{Path(sys.executable).name}.log"
 
     def seen(self, color: str) -> Box:
-        """Wait until the icon has this color, and return its box on the panel."""
+        """Wait until the icon has this color, and return its box on the screen."""
         return self.desktop.until_seen(COLORS[color], PANEL)
 
     def click(self, color: str, button: int = 1, times: int = 1) -> None:
@@ -176,7 +176,7 @@ def opened(tray: Tray, color: str) -> tuple[Image.Image, Box]:
 def choose_in_submenu(tray: Tray, color: str, name: str, expected: Image.Image | None = None) -> Image.Image:
     """Click on the last line of the menu and on the only line of its submenu. Return a picture of the first line.
 
-    With `expected`, first wait until that line looks like it. Plasma's menu gets its size before all of its colors.
+    With `expected`, first wait until the first line equals that picture. Plasma's menu gets its size before all of its colors.
     """
     desktop = tray.desktop
     background, menu = opened(tray, color)
@@ -216,7 +216,7 @@ def first_line(desktop: Desktop, menu: Box) -> Image.Image:
 
 
 def current(tray: Tray) -> Box:
-    """Wait until the icon is on the panel, in any color, and return its box."""
+    """Wait until the panel shows the icon in any color, and return its box on the screen."""
     box: Box = until(partial(icon_in, tray), "the icon is on the panel")
     return box
 

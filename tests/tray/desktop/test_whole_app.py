@@ -25,7 +25,7 @@ from trayapp.tray.state.tray_state import IconKind
 
 PANEL: Box = (0, 0, SCREEN[0], PANEL_HEIGHT)
 MENU: Box = (0, PANEL_HEIGHT, SCREEN[0] // 2, SCREEN[1])  # the half of the screen without notifications
-TOOLTIP_PX = 100  # tooltips are lower than this, and menus are higher
+TOOLTIP_PX = 100  # more than the height of a tooltip, less than that of the menu
 TOLERANCE = 24  # the color of an XEmbed icon is mixed with the background
 
 
@@ -75,7 +75,7 @@ class TrayOnDesktop:
         self.desktop.click(*middle(self.icon(IconKind.HEALTHY)), 3)
 
         def is_open() -> bool:
-            """Return True if the menu is open. A busy machine shows the tooltip first."""
+            """True if the menu is open. On a busy machine, the tooltip is shown first."""
             box = ImageChops.difference(before.crop(MENU), self.desktop.picture().crop(MENU)).getbbox()
             return bool(box and box[3] - box[1] > TOOLTIP_PX)
 
