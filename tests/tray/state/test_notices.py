@@ -31,7 +31,7 @@ def wants(name: str = "a") -> ServerStatus:
 
 
 def told_in(history: list[tuple[float, TrayState]], end: float = 1000.0) -> list[tuple[float, Notice]]:
-    """Return the notices of a history of states, with their times in seconds. Like the app, look again after `again_s`."""
+    """Return the notices of a history of states, with their times. Like the app, look again after `again_s`."""
     told, again, shown = NoticeMemory(), None, list[tuple[float, Notice]]()
     moments = [*history, (end, history[-1][1])]
     for (begin, state), (until, _) in pairwise(moments):
