@@ -176,7 +176,7 @@ def opened(tray: Tray, color: str) -> tuple[Image.Image, Box]:
 def choose_in_submenu(tray: Tray, color: str, name: str, expected: Image.Image | None = None) -> Image.Image:
     """Click on the last line of the menu and on the only line of its submenu. Return a picture of the first line.
 
-    With `expected`, first wait for a first line like that picture. Plasma's menu gets its size before all of its colors.
+    With `expected`, first wait for a line like that picture. Plasma's menu gets its size before all of its colors.
     """
     desktop = tray.desktop
     background, menu = opened(tray, color)
