@@ -348,7 +348,7 @@ def test_what_is_told_once_more_does_not_say_of_what_kind_an_item_is(shown: Show
 
 @pytest.mark.requirement("tray-submenus")
 def test_a_panel_that_opens_a_submenu_is_told_whether_it_changed_since_it_was_read(shown: Shown, item: Item) -> None:
-    """KDE ignores the first signal after a menu opens. At the next opening, it reads the menus that AboutToShow names."""
+    """KDE drops the first signal after a menu opens. At the next opening, it reads the menus that AboutToShow names."""
     number = item.number("Servers")  # reads the whole menu
     assert item.menu("AboutToShow", "i", (number,)) == (False,)
     shown.servers = ["another"]
