@@ -96,7 +96,7 @@ class GatewayDependencies:
 
 class Gateway:
     """The state of the gateway, and the observer of its backends (backends.connection.Observer). Runs on the event
-    loop. It is broad because it builds all parts and implements the observer's four methods.
+    loop. The class is broad because it builds all parts and implements the observer's four methods.
     """
 
     def __init__(self, dependencies: GatewayDependencies, tasks: anyio.abc.TaskGroup) -> None:

@@ -58,7 +58,7 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
     if error:
         reason = {"title": redacted(error.title), "hint": redacted(error.hint)}
     elif offer is not None and offer.failure:  # reachable, but some of its lists are missing
-        hint = f"Ask it again with: multi-mcp refresh {server.name}"
+        hint = f"Read its lists again: multi-mcp refresh {server.name}"
         reason = {"title": f"{server.name} {offer.failure}", "hint": hint}
     # The lists that are unknown although the server was asked for them.
     unlisted = offer.unknown if offer is not None else ("tools",) if connection.error is not None else ()

@@ -168,7 +168,7 @@ def demands_tasks(error: dict[str, Any]) -> bool:
 
 
 def pause_s(task: dict[str, Any]) -> float:
-    """Return the seconds until a task's next poll: what the server proposes, within the limits, or POLL_MS."""
+    """Return the seconds until a task's next poll: the interval that the server proposes, within limits, or POLL_MS."""
     wanted = task.get("pollIntervalMs", task.get("pollInterval"))
     known = wanted if isinstance(wanted, int | float) and not isinstance(wanted, bool) else POLL_MS
     return min(max(known, POLL_LEAST_MS), POLL_MOST_MS) / 1000

@@ -26,7 +26,7 @@ Answer = tuple[int, Any]  # status, JSON value
 
 
 class ManageRefusalError(Exception):
-    """The refusal of a management request, with its HTTP status."""
+    """Raised to refuse a management request. `status`: the HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
 """The HTTP port, the access tokens of its clients, and links to the panel behind it.
 
 The port is bound when the gateway starts, so that its number is known. The first client loads the server: users without
-HTTP clients save 30 ms and some MB (DESIGN, decision 2).
+HTTP clients save 30 ms and some MB.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class EventStore:
 class EventStream:
     """Ordered messages to one client, carried by one HTTP response at a time.
 
-    - The stream ends with the last of `expects` answers; with None, by `end`.
+    - The stream ends with the last of `expects` answers. If that is None, it ends when `end` is called.
     - With a store, the stream can be resumed: if a response breaks off, new events wait in the store for the next one.
     - Until the first event, the only answer may be sent as JSON instead (`answered`).
     """
@@ -78,7 +78,7 @@ class EventStream:
         self.ended = False
         self._reply: Reply | None = None  # the only answer, while it may still be sent as JSON
         self._events = expects != 1  # the answer will not be sent as JSON
-        self._last = 0  # no event put into `_waiting` so far has a higher number
+        self._last = 0  # upper bound for the numbers of the events put into `_waiting` so far
         self._waiting: list[bytes] = []  # events for the response that carries, or will carry, the stream
         self._is_direct = store is None or expects is not None  # True if events go straight to `_waiting`
         self._size = 0
@@ -157,7 +157,7 @@ class EventStream:
     def priming(self, *, resumed: bool) -> bytes:
         """Return the priming event, with an id to resume from and the delay before reconnecting.
 
-        On a resumed stream, its number lies between those of earlier and later events.
+        On a resumed stream, its number is between those of earlier and later events.
         """
         assert self._store is not None
         number = self._store.number() if resumed else self.number

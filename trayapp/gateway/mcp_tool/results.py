@@ -89,7 +89,7 @@ def fitted_part(part: Any, protocol: str) -> Any:
     known = KNOWN_PARTS.get(protocol)
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in _WANTED:
-        # With all required members: a strict client would drop the whole result otherwise.
+        # Without all required members, a strict client would drop the whole result.
         missing = {key: value for key, value in _WANTED[kind].items() if not isinstance(part.get(key), str)}
         return {**part, **missing} if missing else part
     if known is None or kind in known:

@@ -89,7 +89,7 @@ def why_unknown(name: str, connection: Connection, offer: Offer | None, *, being
     if connection.state is State.NEEDS_AUTH:
         return f"{name}: sign in to see its tools: multi-mcp auth {name}"
     if being_asked or connection.state is State.CONNECTING:
-        return f"{name}: still starting, so its tools are not known yet. Ask again later"
+        return f"{name}: still starting, so its tools are not known yet. Try again later"
     why = redacted(connection.error.title) if connection.error else "it has not been asked"
     why = why.replace(connection.name, name)  # a project's server has a longer key
     return f"{name}: its tools are not known: {why}"
@@ -184,7 +184,7 @@ def list_text(seen: Exposure, server: str, one: Availability, offset: int = 0, l
 
 
 def page(items: Sequence[T], offset: int, limit: int) -> tuple[Sequence[T], int | None]:
-    """Return at most `limit` items from `offset`, and the offset of the next page, None after the last one."""
+    """Return at most `limit` items from `offset`, and the offset of the next page, or None after the last one."""
     start = max(0, offset)
     end = start + max(1, limit)
     return items[start:end], end if end < len(items) else None

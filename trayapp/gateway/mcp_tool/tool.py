@@ -27,7 +27,7 @@ from trayapp.wire.messages import Request, RequestId, RpcError
 
 SEARCH_MOST = 50  # hits
 WARMED_HITS = 2  # number of servers to connect after a search: those with the best hits
-LISTS_S = 2.0  # longest wait of a call for the lists of a server that has just started to be read again
+LISTS_S = 2.0  # longest wait of a call until the lists of a server that has just started are read again
 
 
 class ToolSession(ExtensionSession, Protocol):
@@ -181,13 +181,13 @@ class McpTool:
                 if self._seen.find_read(asked.text, server) is None:
                     key = await self._sending.find_tool(request.id, asked.text, server)
             except ToolNotFoundError:
-                pass  # it may be a resource that was listed meanwhile
+                pass  # it may be a resource that has been listed since
             key = key or self._seen.find_callable(asked.text, server)
             connection = await self._session.connected(request.id, key[0], self._topic(key))
             await connection.lists_settled(LISTS_S)
             if (gone := self._find_gone(key, asked.text)) is not None:
                 raise gone
-            # Meanwhile the session may have switched to another connection.
+            # By now, the session may have switched to another connection.
             connection = await self._session.connected(request.id, key[0], self._topic(key))
             own, fit = self._prepare_call(request, asked, key)
             self._sending.send_to(key[0], own, connection, fit)

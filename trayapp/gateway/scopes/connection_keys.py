@@ -64,7 +64,7 @@ class ConnectionKeys:
     def of_call(
         self, session: ClientSession, server: str, state: Callable[[str], str], *, remote: bool = False
     ) -> str | None:
-        """Reserve a connection for that single request alone. Return its key, or None while no connection is free.
+        """Reserve a connection for a session that is a single request. Return its key, or None while none is free.
 
         `remote`: True for a server at an address. `state` returns "free", "parked" (its calls wait for clients), or
         "busy" for a key.

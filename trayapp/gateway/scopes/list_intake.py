@@ -58,8 +58,8 @@ class ListIntake:
     def take(self, connection: Connection, offer: Offer) -> None:
         """Store new lists from a server in the catalog, and judge them.
 
-        Ignore lists that its first connection has read, too. These are lists of the other era, from a server that
-        supports one era only.
+        Ignore lists that the server's first connection has also read. They come from a connection for an era that the
+        server does not support.
         """
         services = self._services
         server = self._servers.shared.servers.get(services.shared_key(connection.key))

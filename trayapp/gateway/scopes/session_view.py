@@ -56,7 +56,7 @@ class SessionView:
         self.view = view
         self.options = options
         self.kind = kind  # None for what any client sees
-        self.read_at = -1  # the view's revision when the servers' lists for this kind were last all read
+        self.read_at = -1  # the view's revision when all servers' lists for this kind were last read
         self._exposure: Exposure | None = None
         self._lists: ListResults | None = None
         self._revision = -1  # the revision of the view that the routes and subjects belong to

@@ -31,9 +31,10 @@ server has one connection for all sessions unless one of these rules splits it:
   `TRUSTED` answers, while calls of other sessions are in progress. Its question is held (calls/server_requests). To
   exclude this case, too, tools that can ask would have to run for one session at a time (five busy clients would then
   get half as many calls a second), or each session would need a process.
-- Capabilities: a new connection announces all that any of its sessions can do. A session that can be asked more gets
-  its own connection, or the connection is made again if it has not been used. A session also gets its own connection if
-  the server lists items to it that are missing on the shared one, such as a substitute for clients without Apps.
+- Capabilities: a new connection announces all that any of its sessions can do. A session whose client can do more
+  gets its own connection, or the connection is made again if it has not been used. A session also gets its own
+  connection if the server lists items to it that are missing on the shared one, such as a substitute for clients
+  without Apps.
 """
 
 from __future__ import annotations
@@ -319,7 +320,7 @@ def topic_of(request: Request) -> Topic:
 
 
 def _lacks(connection: Connection | None, session: ClientSession) -> bool:
-    """Return True if the connection is live and announced less than the session's client can be asked."""
+    """Return True if the connection is live and announced support for fewer questions than the client."""
     if connection is None or connection.live is None:
         return False
     announced, able = (
