@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     A shell without job control makes its background jobs ignore Ctrl-C. Without stored bytecode, each of the thousands
     of processes that tests start would compile the program again, which is most of their start-up time.
     """
-    # No test cuts the power. On slow disks, waiting for them took a quarter of the time of the gateway's tests.
+    # No test cuts the power. On slow disks, fsync took a quarter of the time of the gateway's tests.
     os.fsync = _ignored
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # jsonschema would load it for 1.6 s
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

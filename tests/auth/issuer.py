@@ -55,7 +55,7 @@ class Issuer:
     """
 
     now: Callable[[], float] = time.time
-    lifetime: int | None = 3600  # in seconds; None omits expires_in, and with None or 0 no token expires
+    lifetime: int | None = 3600  # in seconds; with 0 or None, tokens never expire; None omits expires_in
     rotates: bool = True  # each refresh token can be used only once
     renewable: bool = True
     registers: bool = True

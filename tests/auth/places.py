@@ -1,4 +1,4 @@
-"""In-memory keyring entries that imitate other systems, and a private session with a real gnome-keyring."""
+"""In-memory keyring entries that imitate other systems, and a private session bus with a real gnome-keyring."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Config
   </policy>
 </busconfig>
 """
-UNLOCKS = "org.gnome.keyring.InternalUnsupportedGuiltRiddenInterface"  # offered for gnome-keyring's own tests
+UNLOCKS = "org.gnome.keyring.InternalUnsupportedGuiltRiddenInterface"  # gnome-keyring has it for its own tests
 NO_DISPLAY = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_DATA_HOME")
 
 
@@ -68,7 +68,7 @@ class WindowsEntries(MemoryEntries):
 
 
 class DyingEntries(WindowsEntries):
-    """Entries whose process is killed after `writes_left` writes."""
+    """Entries that raise KeyboardInterrupt after `writes_left` writes, as if the process were killed."""
 
     writes_left: int = 1 << 30
 
@@ -99,14 +99,14 @@ class ForgetfulEntries(WindowsEntries):
 
 @dataclass
 class Desk:
-    """A private session bus with a real gnome-keyring. `environ` is the environment for processes of that session."""
+    """A private session bus with a real gnome-keyring. `environ` is the environment for processes on that bus."""
 
     folder: Path
     environ: dict[str, str] = field(default_factory=dict)
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start_bus(self, runtime: Path | None = None) -> None:
-        """Start a session bus without any services. `runtime` is the session's runtime folder."""
+        """Start a session bus without any services. `runtime` becomes its XDG_RUNTIME_DIR."""
         runtime = runtime or self.folder / "run"
         runtime.mkdir(mode=0o700, exist_ok=True)
         kept = {name: value for name, value in os.environ.items() if name not in NO_DISPLAY}
@@ -184,7 +184,7 @@ bus.close()
 
 @contextmanager
 def desk(*, keyring: bool = True) -> Iterator[Desk]:
-    """Yield a new session, with an unlocked keyring unless `keyring` is False."""
+    """Yield a new session bus, with an unlocked keyring unless `keyring` is False."""
     require("dbus-daemon")
     folder = Path(tempfile.mkdtemp(prefix="mm-kr-", dir="/tmp"))
     made = Desk(folder)

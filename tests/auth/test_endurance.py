@@ -1,4 +1,4 @@
-"""The endurance of sign-ins over a thousand renewals with restarts, and over crashes at any write."""
+"""Tests that sign-ins survive a thousand renewals with restarts, and a crash at any write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of sign-in services that are too large, too deeply nested or absurd: each has a defined outcome."""
+"""Tests of answers from sign-in services that are too large, too deeply nested or absurd."""
 
 from __future__ import annotations
 

@@ -279,9 +279,9 @@ if "again" in sys.argv:
 
 
 def ask(made: Desk, *words: str, **more: str) -> str:
-    """Start a process in the session.
+    """Access an entry in a new process that uses the session bus.
 
-    Return whether it would show a dialog, followed by the entry's value or the keyring's state.
+    Return whether the keyring would show a dialog, followed by the entry's value or the keyring's state.
     """
     environ = {**made.environ, **more}
     argv = [sys.executable, "-c", ASK, *words]

@@ -456,7 +456,7 @@ async def test_a_failed_list_is_an_error_for_who_asked_and_is_told_as_failed() -
 
 
 async def test_lists_that_a_sign_out_cuts_short_are_not_told() -> None:
-    """The partial lists would count as read without a sign-in and hide that the server needs one."""
+    """Reporting partial lists would hide that the server needs a sign-in."""
     async with bench() as made:
 
         async def half(params: dict[str, Any]) -> dict[str, Any]:
@@ -510,7 +510,7 @@ async def test_only_announced_lists_are_asked_for_and_once() -> None:
 
 
 async def test_a_server_that_ended_by_itself_is_asked_for_its_lists_at_its_next_start() -> None:
-    """The server may have been updated. One that ends repeatedly is not queried at each start."""
+    """The server may have been updated. A server that ends repeatedly is not queried at each start."""
     async with bench() as made:
         made.apply(server("a"))
         read = []

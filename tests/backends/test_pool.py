@@ -73,7 +73,7 @@ async def test_discovery_asks_everybody_at_most_ten_at_once_and_a_failure_stops_
 
 
 async def test_a_failure_is_logged_once_however_often_servers_are_looked_for(caplog: pytest.LogCaptureFixture) -> None:
-    """Each save of servers.yaml looks for servers that are not known yet."""
+    """Each save of servers.yaml triggers another discovery of servers that are not known yet."""
     caplog.set_level("INFO")
     async with bench() as made:
         made.apply(server("a"))

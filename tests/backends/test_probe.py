@@ -23,7 +23,7 @@ REMOTE = "https://mcp.example.test/mcp"
 
 
 def silent(made: Bench, name: str, method: str = "ping") -> None:
-    """Make the server's requests of `method` time out."""
+    """Make requests of `method` to the server time out."""
 
     async def nothing(params: dict[str, Any]) -> dict[str, Any]:
         raise RpcError(REQUEST_TIMEOUT, f"No answer to {method} within 10 s")

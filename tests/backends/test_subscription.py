@@ -62,7 +62,7 @@ async def read_again_at_acknowledgement(made: Bench) -> None:
 
 @pytest.mark.parametrize("end", [CONNECTION_CLOSED, None], ids=["broke off", "was answered"])
 async def test_what_ends_while_the_server_lives_is_asked_again_and_the_lists_are_read_again(end: int | None) -> None:
-    """Over HTTP, the end of its streams is the only sign that a server has restarted."""
+    """Over HTTP, the only sign of a server's restart is the end of its streams."""
     async with bench() as made:
         await listened(made, end)
         assert times(made, LISTEN) == 1

@@ -1,4 +1,4 @@
-"""How each way behaves on failures and server requests: a row per behavior, for each transport on both sides.
+"""The behavior of each way on failures and server requests, in rows for all transports of clients and servers.
 
 Timings are reported, and only judged where a row has a limit. The same functions serve the benchmark and the test
 (tests/e2e/test_behaviour.py).
@@ -199,7 +199,7 @@ ORDER = (next(iter(BEHAVIOURS)), HUNG, *list(BEHAVIOURS)[1:])
 
 
 async def hung(place: Place, kind: Kind, good: Sequence[Backend], limits: Limits) -> tuple[float, float]:
-    """Return how long the good servers' tools take to be listed beside hung servers, in seconds.
+    """Return the seconds until the tools of the good servers are listed, while other servers hang.
 
     The first value is for the stdio servers, the second for all good servers.
     """
@@ -246,9 +246,9 @@ def in_short(error: BaseException, after_s: float) -> str:
 async def of_kind(
     stage: Stage, place: Place, kind: Kind, backends: Sequence[Backend], limits: Limits = LIMITS
 ) -> list[Row]:
-    """Return the rows of all behaviors for clients of one kind, except those beside hung servers.
+    """Check all behaviors for clients of one kind, except beside hung servers, and return the rows.
 
-    Unless the way gathers servers or takes only one kind, clients are paired with servers of their own kind.
+    Clients are paired with servers of their own kind, unless the way gathers servers or supports one kind of server.
     """
     fitting = [one for one in backends if stage.gathers or len(stage.servers) == 1 or one.kind == kind]
     found = [
@@ -261,7 +261,7 @@ async def of_kind(
 
 
 async def leaving(way: str, place: Place, kind: Kind, backends: Sequence[Backend], limits: Limits) -> list[Row]:
-    """Kill clients of all servers concurrently, and return the rows. Leftovers turn green rows red."""
+    """Kill a client of each server, all concurrently, and return the rows. Anything left of a client turns them red."""
     found: list[Row] = []
 
     async def of(backend: Backend) -> None:
@@ -288,7 +288,7 @@ async def what_is_left(place: Place, limits: Limits) -> list[str]:
 
 
 async def hung_rows(stage: Stage, kind: Kind, folder: Path, limits: Limits = LIMITS) -> list[Row]:
-    """Return the rows for clients of one kind beside servers that hang."""
+    """Check clients of one kind beside servers that hang, and return the rows."""
     good = one_of_each(folder, stage.servers, "good-")
     hangs = one_of_each(folder, stage.servers, "hung-", hangs=True)
 
@@ -326,16 +326,16 @@ async def rows_of(stage: Stage) -> list[Row]:
 
 
 async def hung_rows_of(stage: Stage) -> list[Row]:
-    """Return the rows of one way beside servers that hang. They are judged by their timing."""
+    """Check one way beside servers that hang. Return the rows, which are judged by their timing."""
     with tempfile.TemporaryDirectory(prefix="mm-") as folder:
         return [row for kind in stage.clients for row in await hung_rows(stage, kind, Path(folder))]
 
 
 async def rows(stages: Sequence[Stage], others: Sequence[Stage] = ()) -> list[Row]:
-    """Return all rows of each way.
+    """Check all behaviors of each way, and return the rows.
 
-    The ways in `others` take minutes because clients wait. AT_ONCE of them run concurrently, except for rows that are
-    judged by their timing.
+    The ways in `others` take minutes, in which clients mostly wait. AT_ONCE of them are checked concurrently, except
+    for rows that are judged by their timing.
     """
     found = [row for stage in stages for row in (*await rows_of(stage), *await hung_rows_of(stage))]
     of_others: dict[str, list[Row]] = {}

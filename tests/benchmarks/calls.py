@@ -25,9 +25,8 @@ IN_FLIGHT = (1, 8, 64)
 class Effort:
     """The numbers of rounds, and of calls per way and round.
 
-    Small calls are spread over more rounds, because the scheduler changes their speed threefold. It keeps two processes
-    on
-    one core, or on two, for seconds at a time.
+    Small calls are spread over more rounds, because their speed varies threefold. For seconds at a time, the scheduler
+    keeps two processes on one core or on two.
     """
 
     rounds: int
@@ -94,7 +93,7 @@ def one_core() -> Iterator[None]:
     before = dict[int, set[int]]()
     try:
         for thread in [thread.id for process in everybody for thread in process.threads()]:
-            with suppress(ProcessLookupError):  # the thread has just ended
+            with suppress(ProcessLookupError):  # the thread may have just ended
                 before[thread] = os.sched_getaffinity(thread)
                 os.sched_setaffinity(thread, {min(before[thread])})
         yield

@@ -1,4 +1,4 @@
-"""The cost of confinement for a server's start and calls, alternating with the same server unconfined."""
+"""The cost of confinement for a server's start and calls, compared with the same server unconfined."""
 
 from __future__ import annotations
 

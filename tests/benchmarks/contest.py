@@ -200,7 +200,7 @@ def memory_figures(those: Sequence[Standing]) -> Iterator[Figure]:
 
 def weights(own: str, servers: str, one: Standing) -> dict[str, float]:
     """Return the PSS in MiB of the servers, and of everything else."""
-    client, _ = one.client()  # has made some calls
+    client, _ = one.client()  # a client that has made some calls
     until_listed(client, one.work.tools)
     weight = weigh([*one.reach().pids, *client.pids], one.work)
     return {own: weight.others, servers: weight.servers}

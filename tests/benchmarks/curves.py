@@ -11,7 +11,7 @@ from typing import Any, Self
 LINEAR_MOST = 1.15  # largest exponent that counts as linear, with an allowance for noise
 FLAT_MOST = 1.25  # largest rise that counts as flat, with an allowance for noise
 FITTED_LEAST = 3  # fewest points in a fit
-GROWN_LEAST = 1.5  # multiple of the smallest size's cost; less may be noise
+GROWN_LEAST = 1.5  # multiple of the cost at the smallest size, below which growth may be noise
 
 
 @dataclass(slots=True)
@@ -39,18 +39,18 @@ class Curve:
 
     @property
     def rise(self) -> float:
-        """The cost of the largest size as a multiple of the smallest size's."""
+        """The cost at the largest size, as a multiple of the cost at the smallest size."""
         values = list(self.points.values())
         return values[-1] / values[0] if values[0] else math.inf
 
     @property
     def holds(self) -> bool:
-        """True if the curve is at most linear, or does not rise if it should be flat."""
+        """True if the cost grows at most linearly, or not at all if the curve should be flat."""
         return self.rise <= FLAT_MOST if self.flat else self.exponent <= LINEAR_MOST
 
     @property
     def verdict(self) -> str:
-        """A description of the result."""
+        """The result in words, in capitals if the curve does not hold."""
         if self.flat:
             return "flat" if self.holds else f"NOT FLAT: {self.rise:.2f} times"
         return "at most linear" if self.holds else "WORSE THAN LINEAR"

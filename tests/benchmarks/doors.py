@@ -97,14 +97,14 @@ class Stage(Protocol):
 
     @property
     def clients(self) -> tuple[Kind, ...]:
-        """The kinds of clients that it supports."""
+        """The kinds of clients that the way supports."""
 
     @property
     def servers(self) -> tuple[Kind, ...]:
-        """The kinds of servers that it supports."""
+        """The kinds of servers that the way supports."""
 
     def set(self, backends: Sequence[Backend], together: bool = False) -> AbstractContextManager[Place]:
-        """Start the way with these servers, of which it knows nothing yet.
+        """Start the way with these servers and without data from earlier runs.
 
         If `together` is True, one door leads to all of them. Raises BrokenError.
         """

@@ -27,14 +27,14 @@ from trayapp.service.command_line import shim_command
 WARM_UP, WARM_UP_S = 200, 1.0  # calls, and the seconds that they may take
 WORDS = 160  # most characters of a reason, for one line of a table
 CHANCES = 2  # failed starts in a row after which an entrant is not tried again
-BREAKS = (BrokenError, OSError, psutil.Error, ValueError, LookupError)  # what the end or the output of a peer may raise
+BREAKS = (BrokenError, OSError, psutil.Error, ValueError, LookupError)  # raised when a peer ends or answers wrongly
 
 Open = Callable[[Workload, Path], AbstractContextManager[Reach]]
 
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """A participant. `gathers`: it serves several servers at one address, or starts all of them itself."""
+    """A participant. `gathers` is True if it serves several servers at one address or starts all of them itself."""
 
     name: str
     shape: Shape

@@ -85,7 +85,7 @@ def hung_lists(rounds: int, data: Path | None) -> Figure:
 
 
 def until_listed(home: Home, work: Workload) -> float:
-    """Measure the milliseconds from a client's spawn until it lists all tools, then end the gateway."""
+    """Measure how long a client takes from its spawn to its full tool list, in milliseconds. Then end the gateway."""
     way = through(home)
     start = time.perf_counter()
     try:

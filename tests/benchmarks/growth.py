@@ -53,7 +53,7 @@ def _servers(catalog: Path, size: int) -> dict[str, dict[str, list[str]]]:
 
 
 async def _started(gateway: Gateway, first: bool) -> float:
-    """Run the gateway once. Return its CPU milliseconds until all servers are known, or until a client has its list."""
+    """Run the gateway until a client has its list and, if `first`, all servers are known. Return its CPU time in ms."""
     gateway.start()
     async with gateway.client() as client:
         if first:

@@ -133,12 +133,12 @@ def _random(length: int) -> str:
 
 
 def _begun(words: list[str]) -> str:
-    """Return a random beginning of an example."""
+    """Return the first words of an example, a random number of them."""
     return " ".join(words[: _chance.randrange(1, max(2, len(words)))])
 
 
 def _filled(part: Callable[[], str]) -> str:
-    """Return enough parts to reach SIZE characters."""
+    """Return a text of at least SIZE characters, joined from parts."""
     parts, size = list[str](), 0
     while size < SIZE:
         parts.append(part())

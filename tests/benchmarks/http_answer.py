@@ -11,7 +11,7 @@ DATA = b"data:"  # prefix of an event's data line
 
 
 class Answer:
-    """A parser to feed with received bytes until `done`.
+    """A parser, which is fed with received bytes until it is `done`.
 
     It then holds `status`, `headers` (lower-case names) and `body`.
     """

@@ -61,7 +61,10 @@ def _taken(item: Item) -> float:
 
 
 def first_runs(rounds: int, data: Path | None) -> Figure:
-    """Measure a client's spawn to its full tool list, without gateway or cache, with and without inspection in turn."""
+    """Measure how long a client takes from its spawn to its full tool list, alternately with and without inspection.
+
+    No gateway runs at the spawn, and nothing is cached.
+    """
     figure = Figure(f"first run, {SERVERS} servers, {TOOLS} tools: spawn -> all tools", "ms", target=FIRST)
     for number in range(rounds + 1):
         for way, settings in ((WITHOUT, OFF), (OURS, dict[str, Any]())):
@@ -132,7 +135,7 @@ def _judged_ms(folder: Path, offers: dict[str, Offer]) -> float:
 
 
 def _ahead_ms(folder: Path, offers: dict[str, Offer]) -> str:
-    """Describe the judging time that remains after an inspection in advance, in total and for the slowest server."""
+    """Return in words how long judging takes after an early inspection, in total and for the slowest server."""
     approvals = Approvals(folder, Settings, lambda server: ())
     taken = []
     for server, offer in offers.items():

@@ -27,7 +27,7 @@ def measure(bundle: Path, rounds: int) -> list[Figure]:
 
 
 def shims(bundle: Path, rounds: int) -> Figure:
-    """Measure shims with the gateway running."""
+    """Measure starts of shims while the gateway runs."""
     figure = Figure("shim: spawn -> initialize", "ms", target=Target("value", 60))
     with fresh_home() as home:
         home.configure()
@@ -43,7 +43,7 @@ def shims(bundle: Path, rounds: int) -> Figure:
 
 
 def trays(bundle: Path, rounds: int) -> Figure:
-    """Measure trays on a separate session bus, with a panel that only listens."""
+    """Measure starts of trays on a separate session bus, with a minimal panel."""
     figure = Figure("tray: spawn -> registered", "ms", target=Target("value", 600))
     with fresh_home() as home:
         home.configure()

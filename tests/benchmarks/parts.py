@@ -47,8 +47,10 @@ class Setup:
 
     @property
     def idle_s(self) -> float:
-        """How long to watch an idle process, in seconds. The gateway's regular checks run every 5, 10 or 15 s and
-        coincide every 30 s. A shorter time would include too many or too few of them.
+        """The time for which an idle process is watched, in seconds.
+
+        The gateway's regular checks run every 5, 10 or 15 s and coincide every 30 s. A shorter time would include too
+        many or too few of them.
         """
         return 5.0 if self.quick else 30.0
 
@@ -74,13 +76,13 @@ def calls_part(setup: Setup) -> Iterator[Measured]:
 
 
 def starts_part(setup: Setup) -> Iterator[Measured]:
-    """Yield how soon a client gets its first lists, and how fast the gateway starts."""
+    """Yield the times until a client gets its first lists, and the start times of the gateway."""
     yield from measure_first_lists(setup.of(9, 3), setup.of(30, 10), setup.of(5, 2), setup.data)
     yield from measure_cold_starts(setup.of(7, 3))
 
 
 def confined_part(setup: Setup) -> Iterator[Measured]:
-    """Yield what confinement costs."""
+    """Yield the costs of confinement."""
     yield from measure_confined(setup.of(30, 10))
 
 
@@ -90,7 +92,7 @@ def panel_part(setup: Setup) -> Iterator[Measured]:
 
 
 def sharing_part(setup: Setup) -> Iterator[Measured]:
-    """Yield what many clients save by sharing servers."""
+    """Yield the savings of many clients that share servers."""
     those = entrants() if setup.peers and not setup.quick else []
     peers = [reached(one.name, one.open) for one in those if one.foreign and one.gathers]
     yield from measure_sharing(peers, setup.quick, setup.data)
@@ -124,12 +126,12 @@ def inspection_part(setup: Setup) -> Iterator[Measured]:
 
 
 def memory_part(setup: Setup) -> Iterator[Measured]:
-    """Yield how much memory the gateway and its shims use."""
+    """Yield the memory use of the gateway and its shims."""
     yield from measure_memory(setup.quick, setup.data)
 
 
 def idle_part(setup: Setup) -> Iterator[Measured]:
-    """Yield what an idle gateway costs."""
+    """Yield the processor use and wake-ups of an idle gateway."""
     yield from measure_idle(setup.idle_s)
 
 
@@ -142,7 +144,7 @@ def behaviour_part(setup: Setup) -> Iterator[Measured]:
     """Yield tables of how each way handles failures and server requests, on each transport."""
     import anyio
 
-    from tests.benchmarks import behaviour, peer_stages, verdicts  # imported late: slow to load
+    from tests.benchmarks import behaviour, peer_stages, verdicts  # imported late, because they load slowly
 
     others = peer_stages.peers() if setup.peers else []
     yield from verdicts.markdown(anyio.run(behaviour.rows, peer_stages.own(), others))

@@ -50,7 +50,7 @@ LISTENS_S = 30.0  # after which a gateway that does not listen is broken
 LISTED_S = 30.0  # after which a gateway that lists too few tools is broken
 POLL_S = 0.002
 END_S = 3.0  # from SIGTERM to SIGKILL
-LEFT_S = 1.0  # how long the gateway's servers have to end after it, before they are killed
+LEFT_S = 1.0  # how long servers may outlive their gateway before they are killed
 SERVER = "{server...}"  # replaced by the words of the only server's command
 
 

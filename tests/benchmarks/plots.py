@@ -58,7 +58,7 @@ def draw(run: Run, folder: Path) -> dict[str, list[str]]:
 
 
 def distances(judged: Sequence[tuple[Figure, Row]]) -> Canvas:
-    """Return a chart of each figure as a fraction of its target's limit. A target is met up to 1."""
+    """Return a chart of each figure as a fraction of its target's limit. Targets are met by fractions up to 1."""
     canvas = Canvas(figsize=(11, 0.9 + 0.26 * len(judged)))
     axes = canvas.subplots()
     parts = [part_of_limit(figure, row) for figure, row in judged]

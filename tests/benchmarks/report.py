@@ -12,7 +12,7 @@ from tests.benchmarks.table import HEADS, number, rows_of, table, wanted
 
 NAME = "report.md"
 SUMMARY = ROOT / "packaging" / "BENCHMARKS.md"
-NOTES = "## Notes"  # people write everything below this heading, and it is kept
+NOTES = "## Notes"  # everything below this heading is written by hand and kept
 MET = "met"
 BASES = ("direct", "python -c pass")  # ways that ours and the peers are compared with
 

@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks.search [--catalog FILE --queries FILE]`: how well and how fast tools are found.
+"""`python -m tests.benchmarks.search [--catalog FILE --queries FILE]` measures how well and how fast tools are found.
 
 A catalog is a JSON list of `{"server", "title"?, "tools": [as in tools/list]}`. Queries are a JSON list of `{"query",
 "tools": [names]}`. Without files, those that `given` finds are used.

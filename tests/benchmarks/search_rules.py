@@ -1,4 +1,4 @@
-"""What each rule of the search contributes: recall and MRR with all rules, and the loss without each.
+"""The contribution of each rule of the search: recall and MRR with all rules, and the loss without each.
 
 `python -m tests.benchmarks.search_rules` prints what `--only tools` writes into the report. A right tool is one that
 the author of a query named, or one with the same name and description on another server.

@@ -1,5 +1,5 @@
-"""What clients save by sharing servers: the memory of all processes for 1, 5 and 20 clients, and the total calls per
-second.
+"""The savings of clients that share servers: the memory of all processes for 1, 5 and 20 clients, and the total calls
+per second.
 
 The direct way starts all servers again for each client.
 """
@@ -30,7 +30,7 @@ MIB = 1 << 20  # bytes
 CLIENTS = (1, 5, 20)
 REAL_CLIENTS = 5  # with ten real servers each, which is 50 processes the direct way
 PEER_CLIENTS = (5,)  # some peers start a large process for each client
-SHARED_MOST = 0.25  # of the memory that the direct way takes
+SHARED_MOST = 0.25  # as a fraction of the memory that the direct way takes
 CONNECT_LIMIT_S = 120.0  # enough for ten real servers on a busy machine
 SIZE, IN_FLIGHT = 100, 8  # characters per answer, and concurrent calls per client
 ROUNDS, BOX_S, MOST_CALLS = 3, 0.7, 6000  # rounds, seconds per round, and the most calls per round by all clients
@@ -39,7 +39,7 @@ WARM_UP = 200  # calls per client, because interpreters specialize their code
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where clients connect to a workload.
+    """A place where clients connect to a workload.
 
     `connect` connects one client. It returns a conversation per server the direct way, and only one through a gateway.
     The first conversation is with the server that has `tool`. `pids` are the processes that run without any client.

@@ -78,7 +78,7 @@ def of_servers(servers: int) -> Points:
 
 
 def of_sessions(sessions: int) -> Points:
-    """Measure one of `sessions` sessions. The start is that of an additional client, until it has listed its tools."""
+    """Measure the costs with `sessions` sessions. The start is that of one more client, until its tools are listed."""
     with fresh_home() as home:
         work = filled(home, AMONG, 300)
         with gateway(home) as started, ExitStack() as stack:

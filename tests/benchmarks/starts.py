@@ -18,7 +18,7 @@ BARE = "python -c pass"
 
 
 def measure_shims(ways: Sequence[Way], pairs: int) -> Iterator[Figure]:
-    """Measure from a client's spawn until initialize and tools/list are answered, in turns with a bare interpreter.
+    """Measure the time from a client's spawn to the answers of initialize and tools/list, beside a bare interpreter.
 
     Raises BrokenError.
     """
@@ -62,7 +62,7 @@ def spawned(way: Way) -> tuple[float, float]:
 
 
 def measure_cold_starts(rounds: int) -> Iterator[Figure]:
-    """Measure from the spawn of `multi-mcp start` to its first answer: with one server, and with a large cached
+    """Measure the time from the spawn of `multi-mcp start` to its first answer, with one server and with a large cached
     catalog.
     """
     with ExitStack() as stack:

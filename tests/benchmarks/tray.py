@@ -40,7 +40,7 @@ READY, DISABLED = "1 of 1 server ready", "all servers are disabled"
 
 
 def measure_tray(starts: int, changes: int, seconds: float) -> Iterator[Figure]:
-    """Yield the tray's figures, or none without a D-Bus session bus. Raises BrokenError."""
+    """Yield the tray's figures, or none if this is not Linux with a D-Bus daemon. Raises BrokenError."""
     if sys.platform != "linux" or not shutil.which("dbus-daemon"):
         return
     started = Figure("tray: spawn -> registered", "ms", target=Target("value", 500))
@@ -73,7 +73,7 @@ def changed(home: Home, running: Running, *, off: bool) -> float:
 
 
 def clicks(number: int) -> Figure:
-    """Measure from a click on a notification's Allow once until the waiting call is answered."""
+    """Measure the time from a click on a notification's Allow once until the waiting call is answered."""
     figure = Figure("tray: click on Allow once -> the call's answer", "ms", target=Target("value", 50))
     with fresh_home() as home:
         argv = ", ".join(f"'{word}'" for word in NULL_SERVER)
@@ -155,7 +155,7 @@ class Running:
 @contextmanager
 def tray(home: Home, program: tuple[str, ...] = (), *, notifications: bool = False) -> Iterator[Running]:
     """Run `multi-mcp tray`, or `program`, and end it with its gateway after the block. Raises BrokenError."""
-    from tests.tray.bus import Item, NotificationServer, Watcher, session_bus  # imported late: needs D-Bus
+    from tests.tray.bus import Item, NotificationServer, Watcher, session_bus  # imported late, because it needs D-Bus
 
     with session_bus() as (address, _):
         watcher = Watcher(address)

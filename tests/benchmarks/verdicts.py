@@ -50,7 +50,7 @@ def reds(rows: Sequence[Row]) -> str:
 
 
 def timings(rows: Sequence[Row]) -> str:
-    """Return how long each behavior takes with ours, in milliseconds: the median over all kinds of servers."""
+    """Return a table of how long each behavior takes with ours, in milliseconds: medians over all kinds of servers."""
     clients = dict.fromkeys(row.client for row in rows)
     lines = [(str(client), *(took(rows, client, name) for name in ORDER)) for client in clients]
     return table(("ours, ms by the client's transport", *ORDER), lines)

@@ -1,4 +1,4 @@
-"""The large catalog: its size, and that a gateway reads it like the cache of a first run."""
+"""The large catalog has its promised size, and a gateway reads it like the cache of a first run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Peers that break: the reason is recorded and the others continue. A peer that cannot start is not retried forever."""
+"""Tests of peers that break: the reason is recorded and the others continue. A peer that cannot start is given up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalog on disk: stored exactly, never half written, never trusted, and which changes make an entry invalid."""
+"""Tests of the catalog on disk: entries are stored exactly, never half written, never trusted, and become invalid."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ STREAMS = (("stdin", "r", "strict"), ("stdout", "w", "strict"), ("stderr", "w", 
 def main() -> None:
     """Fork a child for each connection until stdin closes."""
     program = importlib.import_module(sys.argv[2])
-    importlib.import_module("anyio._backends._asyncio")  # or the first event loop of each run would import it
+    importlib.import_module("anyio._backends._asyncio")  # otherwise, the first event loop of each run would import it
     if program.__package__ == "trayapp":
         import trayapp.cli
 

@@ -1,6 +1,6 @@
 """Runs of the real program, and a fake gateway.
 
-Never here: tests. `FakeGateway` serves wire/control on the real socket with the test's answers.
+`FakeGateway` serves wire/control on the real socket with the test's answers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     dropped = ("DISPLAY", "WAYLAND_DISPLAY", "EDITOR", "VISUAL", "FORCE_COLOR", "NO_COLOR", "PYTHONWARNINGS")
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
     # The gateway gets PATH from the login shell. The developer's own shell would run rc files that could do anything.
-    no_session = {"DBUS_SESSION_BUS_ADDRESS": "", "XDG_RUNTIME_DIR": ""}  # or the real session would be found
+    no_session = {"DBUS_SESSION_BUS_ADDRESS": "", "XDG_RUNTIME_DIR": ""}  # else the user's session would be found
     return (
         kept
         | no_session

@@ -123,7 +123,7 @@ def test_a_bundle_runs_with_its_values_and_goes_with_its_server(gateway: Gateway
     listed = json.loads(run_cli(gateway.home, "list", "mine", "--json", env=gateway.env).stdout)
     said = json.loads(listed[0]["description"])
     assert said["argv"] == [str(tmp_path / "a b"), str(tmp_path), "--depth", "9"]
-    assert said["env"]["B_TOKEN"] == "[redacted]"  # redacted because it is the secret itself; other values are not
+    assert said["env"]["B_TOKEN"] == "[redacted]"  # the description repeats the secret
     (folder,) = unpacked(gateway.home)
     (lock,) = json.loads((gateway.home / "servers.lock").read_text("utf-8"))["servers"]["mine"]["mcpb:demo-bundle"]
     assert (lock["kind"], lock["version"]) == ("mcpb", "1.2.3")

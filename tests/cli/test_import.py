@@ -171,7 +171,8 @@ def test_a_broken_servers_yaml_is_left_alone(person: Person, cursor: Path) -> No
 def test_secrets_go_into_the_keyring_before_the_servers_are_taken_over(person: Person, cursor: Path) -> None:
     person.servers.write_text("settings: {token_store: file}\n", encoding="utf-8")
     person.env["MULTI_MCP_PASSPHRASE"] = "of the tests"
-    alike = {"gh": {"command": "gh", "env": {"TOKEN": TOKEN[::-1]}}}  # a second secret TOKEN: both need new names
+    # Cursor has the same server with the same variable, but a different secret, so they need different names.
+    alike = {"gh": {"command": "gh", "env": {"TOKEN": TOKEN[::-1]}}}
     person.file(".claude.json", json.dumps({"projects": {str(person.folder): {"mcpServers": alike}}}))
     done = person.says("import", "--keyring", "--yes")
     assert done.returncode == 0, done.stderr

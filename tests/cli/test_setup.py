@@ -179,7 +179,7 @@ def test_the_undo_tells_what_it_leaves(person: Person) -> None:
     assert [
         name for name in backups if f"  ~/.cursor/{name} (a backup, as this file has changed since)" not in left
     ] == []
-    assert f"  {person.servers.parent} (multi-mcp's own)" in left  # which has all of multi-mcp's files
+    assert f"  {person.servers.parent} (multi-mcp's own)" in left  # this folder has all of multi-mcp's files
     assert "  the gateway, which still runs; to stop it: multi-mcp stop" in left
     person.says("stop")
     assert "still runs" not in person.says("setup", "--undo").stdout

@@ -320,7 +320,8 @@ def test_secrets_end_in_the_keyring_whatever_their_names_and_shapes(person: Pers
         "add", NAMED, "--yes", *(f"--set={name}={value}" for name, value in PLAIN.items()), "--as=plain"
     )
     assert way == "snippet" or (again.returncode, "already exists" in again.stderr) == (2, True)
-    assert way == "snippet" or set(person.says("secret", "list").stdout.split()) == kept  # refused: no secret stored
+    # The refused `add` stored no secret.
+    assert way == "snippet" or set(person.says("secret", "list").stdout.split()) == kept
 
 
 @pytest.mark.requirement("source-asked")

@@ -130,7 +130,7 @@ def test_while_a_tray_starts_a_gateway_a_shims_start_ends_and_the_trays_own_goes
     turn.hold()
     start, env = [*own_command(), "start", "--linger"], environment(home)
     try:
-        shims = ["sh", "-c", '"$@"; exit $?', "sh", *start]  # not a child of the process that holds the lock
+        shims = ["sh", "-c", '"$@"; exit $?', "sh", *start]  # so that `start` is no child of the lock's holder
         assert subprocess.run(shims, env=env, timeout=RUN_TIMEOUT_S, check=False).returncode == 7
         own = subprocess.Popen(start, env=env)
         await_ready(run_dir({"MULTI_MCP_HOME": str(home)}), RUN_TIMEOUT_S, own)
@@ -155,7 +155,7 @@ def test_a_verb_that_needs_a_gateway_starts_one_that_goes_on(home: Path) -> None
 def test_a_call_that_starts_a_gateway_waits_for_no_other_server(home: Path) -> None:
     mute = [sys.executable, "-c", "import sys; sys.stdin.read()"]  # never answers its handshake
     servers = {"sample": {"command": [*own_command(), "sample-server"]}, "mute": {"command": mute}}
-    settings = {"http": False, "connect_timeout": 9}  # shorter than listing verbs wait
+    settings = {"http": False, "connect_timeout": 9}  # shorter than the wait of listing verbs
     (home / "servers.yaml").write_text(json.dumps({"settings": settings, "servers": servers}), encoding="utf-8")
     assert run_cli(home, "call", "sample_add", "a=2", "b=3").stdout == "5\n"
     found = json.loads(run_cli(home, "status", "--json").stdout)["servers"]

@@ -69,7 +69,7 @@ def test_an_error_with_json_is_a_document_on_stdout_and_the_lines_on_stderr(home
 
 def test_watch_in_a_pipe_has_a_line_for_each_change_and_ends_with_the_gateway(home: Path, start_cli: Launch) -> None:
     first = server("a", State.CONNECTING, ToolCounts())
-    waking = server("a", State.CONNECTING)  # started by a call, which gets no line
+    waking = server("a", State.CONNECTING)  # a start because of a call gets no line
     states = (first, first, server("a", State.CONNECTED), waking, server("a", State.CONNECTED))
     snapshots = tuple(snapshot(state, revision=n).to_json() for n, state in enumerate(states))
     with FakeGateway(home, {}, snapshots) as gateway:

@@ -1,1 +1,1 @@
-"""Tests of clients."""
+"""Tests of trayapp/clients."""

@@ -108,7 +108,7 @@ _EMPTY_HOLDER = {"TOML": "[HOLDER]\n", "JSON": '{"HOLDER": {}}', "YAML": "HOLDER
 
 
 def kind_of(client: Client) -> str:
-    """Return JSON, TOML, YAML or LISTED."""
+    """Return the form of the client's files: JSON, TOML, YAML, or LISTED for YAML with a list of servers."""
     if client.format == "YAML" and getattr(client.family, "listed", False):
         return "LISTED"
     return "JSON" if client.format == "JSONC" else client.format

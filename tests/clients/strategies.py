@@ -1,6 +1,6 @@
 """Hypothesis strategies for clients' files: JSON with comments and trailing commas, TOML and YAML, with varied blanks.
 
-Never here: tests. Each strategy draws a text that its family can read and that may have servers below HOLDER.
+Each strategy draws a text that its family can read and that may have servers below HOLDER.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def put(family: Family, text: str, path: tuple[str, ...], value: Any) -> str:
 
 
 def is_inserted(old: str, new: str) -> bool:
-    """True if `new` is `old` plus one run of letters and, if needed, a comma before it."""
+    """True if `new` is `old` plus one run of characters and, if needed, a comma before it."""
     start = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     candidates = {start, *(at for at in range(max(0, start - 400), start + 1) if old[at:] and new.endswith(old[at:]))}
     if any(new.endswith(old[at:]) for at in candidates):
@@ -61,13 +61,13 @@ def is_inserted(old: str, new: str) -> bool:
 
 
 def is_run_inserted(old: str, new: str) -> bool:
-    """True if `new` is `old` plus one run of letters."""
+    """True if `new` is `old` plus one run of characters."""
     start = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     return any(new.endswith(old[at:]) for at in range(start + 1))
 
 
 def is_left(old: str, new: str) -> bool:
-    """True if `new` is `old` with some letters removed."""
+    """True if `new` is `old` with some characters removed."""
     letters = iter(old)
     return all(letter in letters for letter in new)
 

@@ -1,4 +1,4 @@
-"""`ask` in servers.yaml: all spellings are read, mistakes are reported with their line, edits change nothing else."""
+"""`ask` in servers.yaml: all spellings are read, mistakes are reported with lines, and edits change nothing else."""
 
 from __future__ import annotations
 

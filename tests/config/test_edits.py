@@ -507,7 +507,7 @@ BRACES = str.maketrans("", "", "{} ")  # lines may replace an empty {}
 
 
 def is_inside(part: str, whole: str) -> bool:
-    """True if `whole` contains all letters of `part` in order, so nothing was removed."""
+    """True if `whole` contains all characters of `part` in order, so nothing was removed."""
     left = iter(whole)
     return all(any(letter == other for other in left) for letter in part)
 

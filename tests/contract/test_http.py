@@ -491,7 +491,7 @@ async def test_a_busy_server_passes_its_health_check_and_is_left_alone() -> None
 
 
 async def test_a_message_that_the_server_does_not_take_holds_up_no_request() -> None:
-    """On such a half-open connection, the SDK would stop sending."""
+    """The notification's POST gets no answer. The SDK would then stop sending."""
     server = HttpServer()
     async with server.running(), connecting(server.url(), "2025-11-25") as case:
         await case.call()
@@ -618,7 +618,7 @@ async def test_a_notification_by_no_request_arrives() -> None:
 @pytest.mark.requirement("answers-arrive")
 @pytest.mark.parametrize("kind", ["http", "sse"])
 async def test_an_answer_reaches_its_server_however_long_that_takes(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only notifications have a time limit: without this answer, the server's tool call would never end."""
+    """Only notifications have a time limit. Without the answer, the server's tool call would never end."""
     server = HttpServer(streamable=kind == "http", sse=kind == "sse")
     async with server.running(), connecting(server.url("/mcp" if kind == "http" else "/sse"), type=kind) as case:
         await case.call()

@@ -1,7 +1,7 @@
 """The program in a fork of a process that has imported it. Imports take four fifths of a gateway's start-up time.
 
-It is for tests of what a gateway does, not of the process itself: its memory, imports, command line or parent. `python
-forked.py DESCRIPTOR` runs the process that forks. Linux only.
+It suits tests of what a gateway does, but not tests of the process itself, such as its memory, imports, command line or
+parent. `python forked.py DESCRIPTOR` runs the process that forks. Linux only.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ EXPOSED = "expose: tools"
 def is_login_shell(process: psutil.Process) -> bool:
     """True if the gateway started the process to read the user's environment.
 
-    A zombie does not count, so that tests notice that it was left.
+    A zombie does not count, so that tests notice it. A process that no longer exists counts.
     """
     try:
         return RESOLVING in process.environ()

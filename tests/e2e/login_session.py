@@ -89,9 +89,9 @@ def _unshare() -> list[str]:
 
 @contextmanager
 def login_session(password: str = PASSWORD) -> Iterator[LoginSession]:
-    """Yield a login session with an unlocked keyring. At the end, stop everything in it.
+    """Yield a login session with an unlocked keyring. At the end, stop everything in the session.
 
-    If `password` is empty, no keyring has been created yet.
+    If `password` is empty, the keyring has not been created yet.
     """
     if sys.platform != "linux":
         missing("there are no mount namespaces here")

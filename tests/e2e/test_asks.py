@@ -36,7 +36,7 @@ pytestmark = pytest.mark.anyio
 CALLS = 10_000 if LONG else 1_000
 AT_ONCE = 50
 SEED = 20
-ALLOWED_OF = 2  # one of this many marks is allowed
+ALLOWED_OF = 2  # one mark in this many is allowed
 OLD = "2025-03-26"  # the revision that has batches
 
 
@@ -85,7 +85,7 @@ def marks(row: dict[str, Any]) -> int:
 
 
 async def answer_all(gateway: Gateway, answered: dict[str, set[int]]) -> None:
-    """Answer all requests for approval as the user would: allow one mark of ALLOWED_OF and deny the others."""
+    """Answer all requests for approval as the user would: allow one mark in ALLOWED_OF and deny the others."""
     while True:
         for row in (await gateway.ask(ASKS))["asks"]:
             verb = DENY if marks(row) % ALLOWED_OF else ALLOW

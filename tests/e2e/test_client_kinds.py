@@ -59,21 +59,21 @@ async def instructions(gateway: Gateway, revision: str) -> str:
 
 
 async def older(gateway: Gateway, capabilities: dict[str, Any]) -> set[str]:
-    """Return the tools that a client of the older era sees."""
+    """Return the names of the tools that a client of the older era sees."""
     async with gateway.client(None) as client:
         await client.initialize(OLDER, **capabilities)
         return {name.removeprefix("e_") for name in await listed(client)}
 
 
 async def newer(gateway: Gateway) -> set[str]:
-    """Return the tools that a client of the newer era sees."""
+    """Return the names of the tools that a client of the newer era sees."""
     envelope = {"_meta": {META + "protocolVersion": MODERN, META + "clientCapabilities": ABLE}}
     async with gateway.client(None) as client:
         return {name.removeprefix("e_") for name in await listed(client, envelope)}
 
 
 async def direct(gateway: Gateway, argv: list[str], capabilities: dict[str, Any]) -> set[str]:
-    """Return the tools that the server lists directly to a client with these capabilities. Results are cached."""
+    """Return the names of the tools that the server lists directly to a client with these capabilities, cached."""
     key = json.dumps([argv, capabilities])
     if key not in DIRECT:
         async with client_of(argv, gateway.env, gateway.home, None) as client:

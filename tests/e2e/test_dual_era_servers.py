@@ -1,4 +1,4 @@
-"""Servers and clients of both eras, on the Python and TypeScript SDKs, give the direct results in any order."""
+"""Clients of both eras, on two SDKs, get the same results through the gateway as directly, whichever came first."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ async def test_whoever_came_first_a_client_of_the_other_era_gets_what_it_gets_di
     first: str,
     gone: bool,
 ) -> None:
-    """The first client has used the server and is idle or gone. Clients of the other era follow, then of its own."""
+    """After the first client, which is idle or gone, come clients of the other era and then clients of its era."""
     second, calls = MODERN if first == OLDER else OLDER, CALLS[sdk]
     entry: dict[str, Any] = {"command": argv_of(sdk, transport, quick), "cwd": str(ROOT)}
     if transport == "http":

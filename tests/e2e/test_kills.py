@@ -32,7 +32,7 @@ WAYS = [("shim", OLDER), ("shim", MODERN), ("http", MODERN), ("http", OLDER), ("
 QUESTIONS = 10  # concurrent questions in each session
 VICTIMS_REPLIES = 3  # questions that a client answers before it is killed with its next question open
 BEGUN = 60  # calls that are answered before the kill
-# For each way and each of two servers, so 26 for a way. The gateway and the server are killed in turn.
+# Rounds for each way and each of two servers, so 26 for a way. The gateway and the server are killed in turn.
 ROUNDS = 13 if world.LONG else 2
 LOOK_AGAIN_S = 0.1
 BACKOFF_S = 1  # for a server that was killed at its start, or whose port was closed for a moment
@@ -40,7 +40,7 @@ FEW, AGAIN = 6, 5  # sessions, and questions in each session, of one round
 
 
 def kill_server(gateway: Gateway, everybody: list[Person], notes: Path, stack: ExitStack) -> list[Person]:
-    """Kill the server's processes and wait for their end. Return the sessions that can go on, which are all.
+    """Kill the server's processes and wait for their end. Return all sessions, because all of them can continue.
 
     A server over HTTP is started again on its port.
     """

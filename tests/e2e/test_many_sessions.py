@@ -94,7 +94,7 @@ class Member:
         return {"roots": [], "mine": mine}
 
     async def answer_questions(self) -> None:
-        """Answer an older client's questions. Assert that they belong to this session."""
+        """Answer the questions to an older client. Assert that they belong to this session."""
         while True:
             while self.client.requests:
                 question = self.client.requests.pop(0)

@@ -43,7 +43,7 @@ CLEANS_UP_S = 3.0  # enough for a busy machine to reach the rc file
 SHORT_S = 0.5  # for a shell that never answers
 NOISE = "MOTD: multi-mcp = fun; PATH=/wrong"
 
-# shell -> the rc file that an interactive login reads, and the text written to it
+# shell -> the rc file that an interactive login shell reads, and the text written to it
 BOURNE = 'echo "{noise}"; export PATH="$HOME/tool/bin:$PATH"; export NVM_DIR="$HOME/.nvm"; export TOKEN=secret'
 FISH = 'echo "{noise}"; set -gx PATH $HOME/tool/bin $PATH; set -gx NVM_DIR $HOME/.nvm; set -gx TOKEN secret'
 CSH = 'echo "{noise}"; setenv PATH "$HOME/tool/bin:$PATH"; setenv NVM_DIR "$HOME/.nvm"; setenv TOKEN secret'
@@ -126,7 +126,7 @@ async def test_a_shell_that_hangs_is_killed_with_its_children_at_the_limit(
 
 
 async def test_what_a_hanging_shell_runs_may_clean_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An rc file like pyenv's can remove its lock, which would delay every later shell of the user."""
+    """An rc file like pyenv's can remove its lock. A leftover lock would delay every later shell of the user."""
     (tmp_path / "runs").write_text('trap "rm $HOME/lock" EXIT\ntouch "$HOME/lock" "$HOME/begun"\nsleep 1000 & wait\n')
     write_rc(tmp_path, "bash", more='bash "$HOME/runs"')
     monkeypatch.setattr(shellenv, "HANG_UP_S", stretched(shellenv.HANG_UP_S))

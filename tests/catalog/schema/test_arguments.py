@@ -1,4 +1,4 @@
-"""Checks of arguments before a call: which are refused and with which message. Valid arguments never are."""
+"""Tests of checking arguments before a call: which are refused, and with which message. Valid ones never are."""
 
 from __future__ import annotations
 
@@ -170,8 +170,8 @@ def test_a_schema_of_itself_follows_the_arguments_as_deep_as_they_go() -> None:
 
 
 class Chance:
-    """Random schemas and values, with few names and numbers so that they often match. Much faster than Hypothesis
-    strategies.
+    """Random schemas and values, with few names and numbers so that they often match. They are drawn much faster than
+    with Hypothesis strategies.
     """
 
     def __init__(self, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Tools as clients get them: valid schemas are unchanged, odd ones repaired or withheld, and all is valid MCP."""
+"""Tools as clients get them: valid schemas are unchanged, odd ones are repaired or withheld. All are valid MCP."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_what_only_limits_the_parameters_beside_it_stays_as_it_is(limits: dict[s
     assert repair(schema) is schema
 
 
-# Patterns follow ECMAScript. One that Python cannot parse may still be valid, so it is passed on.
+# Patterns follow ECMAScript. A pattern that Python cannot parse may still be valid, so it is passed on.
 NO_FORMATS = jsonschema.FormatChecker(())
 keywords = st.sampled_from(
     ["type", "properties", "required", "items", "anyOf", "oneOf", "allOf", "$ref", "$defs", "definitions", "enum",

@@ -144,7 +144,7 @@ def test_a_file_that_cannot_be_used_changes_nothing_but_the_problems(tmp_path: P
 
 def test_the_users_own_problems_stay_the_users(tmp_path: Path) -> None:
     made = laid(tmp_path, "servers: {x: {title: t}}", user="servers: {x: {command: c, foo: 1}, y: {}}")
-    assert [problem.server for problem in made.config.problems] == ["x"]  # its unknown key is in the merged entry
+    assert [problem.server for problem in made.config.problems] == ["x"]  # the unknown key of x is in the merged entry
     assert list(made.config.servers) == ["x"]
 
 
