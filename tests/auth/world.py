@@ -16,6 +16,7 @@ from trayapp.auth.accounts import Accounts, SignIn
 from trayapp.auth.grant import Target
 from trayapp.auth.os_keyring import ChunkedRecords
 from trayapp.auth.vault import Vault
+from trayapp.model.redact import KNOWN, KnownSecrets
 
 
 @dataclass
@@ -35,6 +36,7 @@ class Person:
     def restart(self, tasks: anyio.abc.TaskGroup | None = None) -> None:
         """Replace the gateway with one that runs in `tasks` and knows only what is in the keyring."""
         self.accounts.vault.close()
+        vars(KNOWN).update(vars(KnownSecrets()))  # like a new process
         self.tasks, before = tasks or self.tasks, self.tasks
         self._start()
         self.tasks = before

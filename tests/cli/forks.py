@@ -19,6 +19,12 @@ import threading
 import time
 from typing import IO, Any
 
+LATER = (  # what many runs of the command line import after their start
+    "ctypes", "encodings.idna", "importlib_metadata", "jeepney.io.blocking", "keyring.backends.SecretService",
+    "rich.live", "rich.status", "rich.table", "trayapp.auth.os_keyring", "trayapp.auth.sealed", "trayapp.auth.vault",
+    "trayapp.backends.stdio.npx", "trayapp.catalog.tool_class", "trayapp.confinement.record",
+    "trayapp.confinement.start", "trayapp.packages.locks", "trayapp.service.login_session",
+)  # fmt: skip
 STREAMS = (("stdin", "r", "strict"), ("stdout", "w", "strict"), ("stderr", "w", "backslashreplace"))
 
 
@@ -31,6 +37,8 @@ def main() -> None:
 
         for module in pkgutil.iter_modules(trayapp.cli.__path__):
             importlib.import_module(f"trayapp.cli.{module.name}")
+        for name in LATER:
+            importlib.import_module(name)
     gc.freeze()  # keeps the garbage collector from copying memory that all children share
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # lets the kernel reap the children
     with socket.socket(socket.AF_UNIX) as listener:

@@ -23,6 +23,7 @@ half            write half an answer and exit
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 argv = sys.argv[1:]
 MB = 1 << 20
+MOST_MB = 64  # of a frame; what follows tests nothing more, however fast it comes
 DEAF = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(60)"
 TOOLS = ("count", "wait", "flood", "huge", "half")
 
@@ -110,8 +112,10 @@ def deep(request_id: Any) -> None:
 
 
 def endless(request_id: Any) -> None:
-    while True:
-        write(b"x" * MB)  # the line never ends
+    for sent in itertools.count():  # the line never ends
+        write(b"x" * MB)
+        if sent > 2 * MOST_MB:
+            time.sleep(0.05)
 
 
 def mute(request_id: Any) -> None:

@@ -68,7 +68,10 @@ def test_every_switch_that_was_told_as_done_is_in_the_file_and_none_is_refused(
 
 @pytest.mark.requirement("file-one-writer")
 def test_the_first_edits_of_a_file_that_is_not_there_yet_are_all_written(home: Path) -> None:
-    words = [("add", f"s{number}", "--scope", "global", "--url", f"https://x{number}.example/") for number in range(8)]
+    words = [
+        ("add", f"s{number}", "--scope", "global", "--url", f"https://x{number}.example/", "--no-start")
+        for number in range(8)
+    ]
     assert ended([begin(home, environment(home), *each) for each in words]) == []
     names = {f"s{number}" for number in range(8)}
     assert parse((home / "servers.yaml").read_text(encoding="utf-8"), "f").servers.keys() == names | {"sample"}
@@ -114,7 +117,7 @@ def test_servers_that_are_added_to_a_project_at_once_are_all_there_and_trusted(h
         assert (
             run_cli(home, "trust", str(shop), "--yes", env=environment(home, MULTI_MCP_UNATTENDED="1")).returncode == 0
         )
-    words = [("--scope", "project", "--url", f"https://x{number}.example/") for number in range(6)]
+    words = [("--scope", "project", "--url", f"https://x{number}.example/", "--no-start") for number in range(6)]
     env = environment(home, HOME=str(home))
     running = [
         subprocess.Popen(

@@ -93,9 +93,11 @@ class Wire:
     heard: list[Message] = field(default_factory=list)
     frames: list[bytes] = field(default_factory=list)
     closed: bool = False
+    written: anyio.Event = field(default_factory=anyio.Event)  # set by the next write
 
     def write(self, data: bytes) -> None:
         """Collect what the dispatcher writes."""
+        self.written.set()
         for line in data.splitlines():
             self.frames.append(line)
             self.heard.append(loads(line))
@@ -126,6 +128,8 @@ class Wire:
         """Wait for the first answer with that id and return it."""
         with anyio.fail_after(stretched(10.0)):
             while not self.answers(number):
+                self.written = anyio.Event()
+                await self.written.wait()
                 await settle()
         return self.answers(number)[0]
 

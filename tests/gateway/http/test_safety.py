@@ -21,7 +21,7 @@ import pytest
 
 from tests.gateway.http.place import TOKEN, Place, place
 from tests.gateway.world import server
-from tests.tools import require
+from tests.tools import chromium
 from trayapp.gateway.http.guard import HEADER_BYTES, HEADERS_MOST
 from trayapp.wire.framing import MAX_FRAME_BYTES
 
@@ -201,7 +201,7 @@ def web_site(page: str) -> Iterator[Pages]:
 
 def visit(address: str) -> None:
     """Open the address in real Chromium, which resolves evil.test to this machine (DNS rebinding)."""
-    browser = require("chromium")
+    browser = chromium()
     folder = Path(tempfile.mkdtemp(prefix="mm-evil-"))
     argv = [
         *(browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", f"--user-data-dir={folder}"),

@@ -565,25 +565,26 @@ def all_texts(seen: TrayView) -> list[str]:
 @pytest.mark.requirement("tray-texts")
 @given(STATES)
 @settings(max_examples=300)
-def test_every_text_is_short_plain_and_not_empty(state: TrayState) -> None:
+def test_every_text_is_short_plain_and_not_empty_and_every_menu_is_well_formed(state: TrayState) -> None:
+    """Check both for the same states, whose generation takes most of the time."""
     seen = view(state)
     assert [text for text in all_texts(seen) if not text or len(text) > texts.LINE or not text.isprintable()] == []
     assert len(seen.tooltip.encode("utf-16-le")) <= 2 * texts.TOOLTIP
+    assert_has_keys_and_actions(seen)
+    assert_separates_entries(seen)
 
 
-@given(STATES)
-@settings(max_examples=300)
-def test_every_entry_has_a_key_of_its_own_and_something_to_do(state: TrayState) -> None:
-    seen = list(items(view(state).menu))
-    assert len({item.key for item in seen}) == len(seen)
-    assert [item for item in seen if item.action is not None and item.children] == []
-    assert [item for item in seen if item.action is None and item.enabled and not item.children] == []
+def assert_has_keys_and_actions(seen: TrayView) -> None:
+    """Assert that every entry has a key of its own and something to do."""
+    entries = list(items(seen.menu))
+    assert len({item.key for item in entries}) == len(entries)
+    assert [item for item in entries if item.action is not None and item.children] == []
+    assert [item for item in entries if item.action is None and item.enabled and not item.children] == []
 
 
-@given(STATES)
-def test_no_menu_begins_or_ends_with_a_line_or_has_two_in_a_row(state: TrayState) -> None:
-    seen = view(state).menu
-    for menu in (seen, *(item.children for item in items(seen) if item.children)):
+def assert_separates_entries(seen: TrayView) -> None:
+    """Assert that no menu begins or ends with a line or has two in a row."""
+    for menu in (seen.menu, *(item.children for item in items(seen.menu) if item.children)):
         lined = [isinstance(entry, Separator) for entry in menu]
         assert not lined[0]
         assert not lined[-1]
