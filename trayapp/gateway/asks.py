@@ -129,7 +129,7 @@ def marked(text: str) -> str:
 
 
 def _cut(text: str, longest: int, length: int) -> str:
-    """Return `text`. If it is longer than `longest`, return its beginning, the original `length` and its end."""
+    """Return `text` or, if it is longer than `longest`, its beginning and end with its full `length` between them."""
     if len(text) <= longest:
         return text
     head = int(longest * HEAD_SHARE)

@@ -128,7 +128,7 @@ class ClientSession(Protocol):
         """Return the key of the connection through which the session reaches a server."""
 
     def uses_another(self, connection: Connection) -> bool:
-        """Return True if the session's requests go over another connection of the server, and that connection is up."""
+        """Return True if the session's requests go over another connection to the server, and that connection is up."""
 
     def is_switched_off(self, key: str, request: Request) -> bool:
         """Return True if the user, or the session's filter, has switched off the tool that a request calls."""

@@ -251,7 +251,7 @@ class Gateway:
                 return  # new tools are prepared when a client asks for them: they are few
 
     def _write_switches(self, found: dict[str, dict[str, ToolSwitch]]) -> None:
-        """Write the tools found at the user's own servers to servers.yaml. Blocks. Raises MultiMcpError."""
+        """Write the tools of the user's own servers to servers.yaml. Blocks. Raises MultiMcpError."""
         users = {name: switches for name, switches in found.items() if name in self.config.servers}
         if users:
             self._dependencies.write_switches(users)
