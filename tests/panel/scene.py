@@ -81,11 +81,10 @@ class Scene:
         expect.set_options(timeout=stretched(10.0) * 1000)
         page.on("request", lambda one: self.elsewhere.append(one.url) if not one.url.startswith(self.root) else None)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
+        if path:  # signed in by a request, because only the page of the path is looked at
+            assert (await context.request.get(await self.link())).ok
         async with page.expect_response(f"{self.root}/panel/events*"):
-            await page.goto(await self.link())
-        if path:
-            async with page.expect_response(f"{self.root}/panel/events*"):
-                await page.goto(f"{self.root}/panel/{path}")
+            await page.goto(f"{self.root}/panel/{path}" if path else await self.link())
         return page
 
 
