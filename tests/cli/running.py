@@ -54,7 +54,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 
 @cache
-def quick_program(module: str = "trayapp.__main__") -> list[str]:
+def quick_program(module: str = "trayapp.__main__", python: str = sys.executable) -> list[str]:
     """Return a command that runs the module in a fork of a process that has already imported it.
 
     Imports take most of a run's time. On systems other than Linux, the command runs the module itself. It is unsuitable
@@ -62,12 +62,12 @@ def quick_program(module: str = "trayapp.__main__") -> list[str]:
     fork.
     """
     if sys.platform != "linux":
-        return PROGRAM if module == "trayapp.__main__" else [sys.executable, "-m", module]
+        return PROGRAM if module == "trayapp.__main__" else [python, "-m", module]
     name = f"multi-mcp-tests-{os.getpid()}-{module}"
     # With MULTI_MCP_HOME, the parent would count as a process of that home.
     kept = {key: value for key, value in os.environ.items() if not key.startswith("MULTI_MCP_")}
-    env = kept | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command, pipe = [sys.executable, FORKS, name, module], subprocess.PIPE
+    env = kept | ({"PYTHONPATH": os.pathsep.join(sys.path)} if python == sys.executable else {})
+    command, pipe = [python, FORKS, name, module], subprocess.PIPE
     parent = subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe)
     atexit.register(parent.communicate)  # closes its stdin, which ends it
     assert parent.stdout is not None

@@ -58,8 +58,8 @@ def package(name: str, *args: str) -> Callable[[], list[str]]:
     return lambda: [*servers.npm(name), *args]
 
 
-def program(name: str, *args: str) -> Callable[[], list[str]]:
-    return lambda: [*servers.pypi(name), *args]
+def program(module: str, *args: str) -> Callable[[], list[str]]:
+    return lambda: [*servers.quick(module), *args]
 
 
 def devtools() -> list[str]:
@@ -104,12 +104,12 @@ CASES = {
     # This server has a tool, but cannot list its resources without a database.
     "postgres": Case(package(f"{OFFICIAL}postgres", "postgresql://127.0.0.1:9/none"), "query", {"sql": "select 1"}, ""),
     "fetch": Case(
-        program("mcp-server-fetch", "--allow-private-ips"),
+        program("mcp_server_fetch", "--allow-private-ips"),
         "fetch",
         {"url": "{page}", "raw": True},
         "A page of the test",
     ),
-    "duckduckgo": Case(program("duckduckgo-mcp-server"), "fetch_content", {"url": "{page}"}, "", tools=2),
+    "duckduckgo": Case(program("duckduckgo_mcp_server.server"), "fetch_content", {"url": "{page}"}, "", tools=2),
     "notion": Case(package("@notionhq/notion-mcp-server"), "API-get-self", {}, "", {"NOTION_TOKEN": KEY}, 10),
     "everart": Case(package(f"{OFFICIAL}everart"), "generate_image", {}, "", {"EVERART_API_KEY": KEY}),
 }

@@ -46,8 +46,8 @@ class Real:
             "filesystem": {"command": servers.filesystem(self.files)},
             "memory": {"command": servers.memory(), "env": {"MEMORY_FILE_PATH": str(self.memory)}},
             "sequential-thinking": {"command": servers.sequential_thinking()},
-            "time": {"command": servers.time()},
-            "git": {"command": servers.git(self.repository)},
+            "time": {"command": [*servers.quick("mcp_server_time"), "--local-timezone", "UTC"]},
+            "git": {"command": [*servers.quick("mcp_server_git"), "--repository", str(self.repository)]},
         }
 
     @asynccontextmanager
