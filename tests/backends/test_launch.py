@@ -1,4 +1,4 @@
-"""Tests of what is started for a server: program, environment, npm packages without npm, and secrets."""
+"""Tests of preparing a server's start: program, environment, npm packages without npm, and secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The points at which clients connect: directly to the servers, or to our gateway.
+"""The doors through which clients connect: directly to the servers, or to our gateway.
 
 Other gateways implement `Stage` in peer_stages.
 """

@@ -1,4 +1,4 @@
-"""The token cost of the tools of 70 servers, and of ten real ones, listed in full or behind the one tool."""
+"""The token cost of the tools of 70 servers, and of ten real ones, listed in full or behind the tool `mcp`."""
 
 from __future__ import annotations
 

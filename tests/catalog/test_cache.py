@@ -1,4 +1,4 @@
-"""Tests of the catalog on disk: entries are stored exactly, never half written, never trusted, and become invalid."""
+"""The catalog on disk: exact and atomic storage, distrust of contents, and changes that invalidate an entry."""
 
 from __future__ import annotations
 

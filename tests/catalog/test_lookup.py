@@ -1,4 +1,4 @@
-"""Which tool a name refers to: precedence, spellings, ambiguity and disabled tools."""
+"""Lookup of a tool by name: precedence, spellings, ambiguity and disabled tools."""
 
 from __future__ import annotations
 

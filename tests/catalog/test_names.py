@@ -1,4 +1,4 @@
-"""The rules of exposed names: single cases, and what holds for any catalog."""
+"""The rules of exposed names: single cases, and properties of any catalog."""
 
 from __future__ import annotations
 

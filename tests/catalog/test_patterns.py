@@ -1,4 +1,4 @@
-"""Regular expressions in bounded time: they match what Python's would, and no pattern is expensive."""
+"""Regular expressions in bounded time: they match as Python's do, and no pattern is expensive."""
 
 from __future__ import annotations
 

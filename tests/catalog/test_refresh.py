@@ -1,4 +1,4 @@
-"""How a refresh changes the switches of a server's tools and the order of its lists."""
+"""Tests of how a refresh changes the switches of a server's tools and the order of its lists."""
 
 from __future__ import annotations
 

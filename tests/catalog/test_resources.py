@@ -1,4 +1,4 @@
-"""Names and URIs of resources, templates and prompts, and which template a URI was made from."""
+"""Names and URIs of resources, templates and prompts, and the matching of URIs to templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search finds and in which order: single cases, and properties of any catalog."""
+"""The results of searches and their order: single cases, and properties of any catalog."""
 
 from __future__ import annotations
 

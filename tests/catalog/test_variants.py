@@ -1,4 +1,4 @@
-"""What a server lists for each kind of client, and the union of these lists."""
+"""The lists of a server for each kind of client, and their union."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`multi-mcp auth` as a person sees it: real processes and a fake gateway."""
+"""`multi-mcp auth` as a person uses it, with real processes and a fake gateway."""
 
 from __future__ import annotations
 

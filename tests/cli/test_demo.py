@@ -1,4 +1,4 @@
-"""`multi-mcp demo`: complete runs, failures, and processes that are left."""
+"""`multi-mcp demo`: complete runs, failures, and leftover processes."""
 
 from __future__ import annotations
 

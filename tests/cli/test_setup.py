@@ -1,4 +1,4 @@
-"""`multi-mcp setup`: imports servers, then connects AI tools. Its undo restores every file."""
+"""`multi-mcp setup` imports servers, then connects AI tools. Its undo restores every file."""
 
 from __future__ import annotations
 

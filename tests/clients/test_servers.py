@@ -1,4 +1,4 @@
-"""How clients' own files are converted to our keys, also as layers below servers.yaml, and what is never converted."""
+"""Conversion of clients' own files to our keys, also as layers below servers.yaml, and what is never converted."""
 
 from __future__ import annotations
 

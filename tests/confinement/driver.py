@@ -1,4 +1,4 @@
-"""Runs the named escape attempts of hostile.py as the current user: `driver.py FACTS NAME...`.
+"""A program that runs the named escape attempts of hostile.py as the current user: `driver.py FACTS NAME...`.
 
 It prints {name: [without, confined]} as JSON. It needs only the standard library and the confinement, so an ordinary
 user can run it with the system's Python.

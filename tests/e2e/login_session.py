@@ -89,9 +89,9 @@ def _unshare() -> list[str]:
 
 @contextmanager
 def login_session(password: str = PASSWORD) -> Iterator[LoginSession]:
-    """Yield a login session with an unlocked keyring. At the end, stop everything in the session.
+    """Yield a login session whose keyring is unlocked or, if `password` is empty, not created yet.
 
-    If `password` is empty, the keyring has not been created yet.
+    At the end, stop everything in the session.
     """
     if sys.platform != "linux":
         missing("there are no mount namespaces here")

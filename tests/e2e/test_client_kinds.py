@@ -191,7 +191,7 @@ async def lists(person: Person) -> list[str]:
 
 
 async def call_at_random(person: Person, some: random.Random, tools: tuple[str, ...]) -> None:
-    """Make a random request, valid or not: a call by name or with the one tool, a search, a read or a prompt."""
+    """Make a random request, valid or not: a call by name or with the tool `mcp`, a search, a read or a prompt."""
     given = {"arguments": {"who": "you"}}
     requests: list[tuple[str, dict[str, Any]]] = [
         ("tools/call", params(person.modern, some.choice(tools), message="x")),

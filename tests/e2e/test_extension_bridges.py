@@ -1,4 +1,4 @@
-"""Clients that lack an extension: their tasks are plain calls, and they read skills with the one tool."""
+"""Clients that lack an extension: their tasks are plain calls, and they read skills with the tool `mcp`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one tool, through a real shim and a real gateway."""
+"""The one tool `mcp`, through a real shim and a real gateway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of checking arguments before a call: which are refused, and with which message. Valid ones never are."""
+"""Tests of checking arguments before a call: which are refused, and with which message. Valid arguments pass."""
 
 from __future__ import annotations
 
