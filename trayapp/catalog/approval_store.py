@@ -32,7 +32,7 @@ PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annota
 BESIDE_LARGEST = 16 * 1024  # bytes; members other than PINNED are not kept if they are larger in total
 
 # Parts of the members other than PINNED (`_meta`, `icons`, unknown ones) vary with each listing and do not count as
-# changes: numbers, digits and digests in texts, signatures in addresses. A different word is a change.
+# changes. These are numbers, digits and digests in texts, and signatures in addresses. A different word is a change.
 PINNED_SET = frozenset(PINNED)
 _VOLATILE = re.compile(
     r"(?<=[?&])(?:x-(?:amz|goog|ms)-[a-z-]+|expires|sig|signature|token|ts|date|policy)=[\w%+/=.~-]{0,2000}"

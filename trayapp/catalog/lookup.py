@@ -101,9 +101,9 @@ class Lookup:
     def _settle(self, asked: str, keys: list[Key]) -> Key:
         """Return the one of `keys` that may be called. Raises AmbiguousToolError, ToolNotFoundError.
 
-        A hidden tool gives way to another server's tool, but never to one of its own server, where the name of a
-        disabled tool must not run a different tool. It also does not give way if `asked` names its server, while the
-        other tool merely has that text as its own name.
+        A hidden tool gives way to another server's tool. It never gives way to a tool of its own server, because the
+        name of a disabled tool must not run a different tool there. It also does not give way if `asked` names its
+        server, while the other tool merely has that text as its own name.
         """
         callable_ = [key for key in keys if key not in self._hidden]
         if not callable_:
@@ -171,7 +171,7 @@ def switched_off(server: str, tool: str) -> HiddenReason:
 def server_of(name: str, servers: Iterable[str], mode: PrefixMode) -> list[str]:
     """Return the servers to which an unlisted tool's name may belong: the longest prefix first, exact before folded.
 
-    `mcp__SERVER__TOOL` is understood in every mode; in mode none only this form names a server.
+    `mcp__SERVER__TOOL` is understood in every mode. In mode none, only this form names a server.
     """
     places = []
     folded = fold(name)

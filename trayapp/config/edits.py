@@ -152,7 +152,7 @@ def remove_server(text: str, name: str, file: str = CONFIG_NAME) -> str:
 
 
 def set_setting(text: str, key: str, value: Any) -> str:
-    """Set one setting; `http.port` is the port in `http`. Raises UsageError for an unknown setting or an empty name."""
+    """Set one setting. `http.port` is the port in `http`. Raises UsageError for an unknown setting or an empty name."""
     path = key.split(".")
     if snake(path[0]) not in SETTING_KEYS or not all(path):
         raise UsageError(f"No setting is named {shown(key)}", f"Settings: {', '.join(sorted(SETTING_KEYS))}")

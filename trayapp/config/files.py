@@ -206,7 +206,7 @@ def make_folder(folder: Path) -> None:
 def write_atomic(path: Path, data: bytes, still_right: Callable[[], None] = lambda: None) -> None:
     """Replace the file with `data`, or leave it unchanged and raise StorageError. For a link, replace its target.
 
-    An existing file keeps its mode; a new file gets FILE_MODE. Missing folders are created, the innermost with
+    An existing file keeps its mode. A new file gets FILE_MODE. Missing folders are created, the innermost with
     FOLDER_MODE. `still_right` is called just before the replacement and may raise to prevent it. If another program
     saves the file at that moment, its version stays or is restored, and FileChangedError is raised.
     """

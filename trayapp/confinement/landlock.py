@@ -38,7 +38,7 @@ _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 def abi() -> int:
-    """Return the Landlock version of this kernel; 0 if there is none or it is disabled."""
+    """Return the Landlock version of this kernel, or 0 if there is none or it is disabled."""
     if _libc is None:
         return 0
     return max(0, int(_libc.syscall(ctypes.c_long(CREATE_RULESET), None, ctypes.c_size_t(0), ctypes.c_uint32(1))))

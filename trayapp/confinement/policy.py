@@ -103,7 +103,7 @@ def cache_environment(folder: str, environ: Mapping[str, str]) -> dict[str, str]
 
 
 def own_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return our own paths: the folders of configuration, state, caches, logs, sockets; servers.yaml, servers.lock."""
+    """Return our own paths: folders of configuration, state, caches, logs and sockets, servers.yaml, servers.lock."""
     paths = find_paths(environ)
     run = run_dir(dict(environ))
     folders = (paths.config_file.parent, paths.state_dir, paths.cache_dir, paths.log_dir, run, socket_folder(run))
@@ -393,7 +393,7 @@ def root_of(program: str, home: str) -> str:
 
 
 def interpreter_of(program: Program) -> str | None:
-    """Return the interpreter that the first line of a script names (`#!`), as a path; None if there is none."""
+    """Return the interpreter that the first line of a script names (`#!`), as a path, or None if there is none."""
     try:
         with open(program.argv[0], "rb") as file:
             line = file.readline(_FIRST_LINE)
@@ -428,7 +428,7 @@ def _refuse_linked_secrets(given: Sequence[str], secrets: Sequence[str]) -> None
 
 
 def _files_of(path: str, levels: int | None) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the regular files at a path and up to `levels` below it (None: no limit); links are not followed."""
+    """Yield the regular files at a path and up to `levels` below it (None: no limit). Links are not followed."""
     try:
         facts = os.lstat(path)
         if stat.S_ISREG(facts.st_mode):
@@ -441,7 +441,7 @@ def _files_of(path: str, levels: int | None) -> Iterator[tuple[str, os.stat_resu
 
 
 def _at(path: str, program: Program) -> str:
-    """Return a path from servers.yaml as an absolute one; links are not resolved."""
+    """Return a path from servers.yaml as an absolute one. Links are not resolved."""
     if path == "~" or path.startswith("~/"):
         path = program.home + path[1:]
     return os.path.normpath(os.path.join(program.cwd, path))

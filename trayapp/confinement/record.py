@@ -152,7 +152,7 @@ class RefusalRecord:
             self.add(Refusal("write", paths[-1]))
 
     def traced(self) -> tuple[list[str], list[str]]:
-        """Return the granted paths that a trial read from and the files that it wrote; record its refusals in order.
+        """Return the granted paths that a trial read from and the files that it wrote. Record its refusals in order.
 
         A missing file does not count as refused, since programs look in many places. Neither does the terminal, which
         shells try to open.

@@ -1,6 +1,6 @@
 """macOS: the policy as a profile for sandbox-exec.
 
-The profile language is Scheme-like; Apple's own profiles are in /System/Library/Sandbox/Profiles.
+The profile language is Scheme-like. Apple's own profiles are in /System/Library/Sandbox/Profiles.
 """
 
 from __future__ import annotations

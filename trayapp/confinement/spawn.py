@@ -4,7 +4,7 @@ There is no launcher process, and nothing runs between fork and exec. A confined
 unconfined one.
 
 Landlock, seccomp and no_new_privs apply to the thread that requests them and to all that it starts. The rest of the
-gateway stays unconfined. The thread ends when the program has started; a thread that starts bubblewrap ends with it.
+gateway stays unconfined. The thread ends when the program has started. A thread that starts bubblewrap ends with it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def spawn_bubblewrap(*, proxied: bool, options: dict[str, Any]) -> tuple[subproc
 
 
 def _start(confine: Callable[[], int], options: dict[str, Any], *, stays: bool) -> tuple[subprocess.Popen[bytes], int]:
-    """Start a program from a thread that confines itself; `confine` returns the descriptor of its requests.
+    """Start a program from a thread that confines itself. `confine` returns the descriptor of its requests.
 
     `stays`: the thread lives until the program ends.
     """
@@ -108,7 +108,7 @@ def _start(confine: Callable[[], int], options: dict[str, Any], *, stays: bool) 
 
 
 class ConfinedTransport(BaseSubprocessTransport):
-    """asyncio's transport for a child process that `spawn` starts; a pidfd reports its end."""
+    """asyncio's transport for a child process that `spawn` starts. A pidfd reports its end."""
 
     def __init__(self, spawn: Callable[[dict[str, Any]], subprocess.Popen[bytes]], *args: Any, **kwargs: Any) -> None:
         self._spawn = spawn

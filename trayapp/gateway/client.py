@@ -20,7 +20,7 @@ OnNotification = Callable[[str, Params], None]
 class ClientPeer(Protocol):
     """A channel to one client. `about`: the id of the client's request that a message belongs to, or None.
 
-    The shim carries all messages on one stream; over HTTP each request has its own response (MCP, transports).
+    The shim carries all messages on one stream. Over HTTP, each request has its own response (MCP, transports).
     """
 
     async def run(self, on_request: OnRequest, on_notification: OnNotification) -> None:
@@ -33,7 +33,7 @@ class ClientPeer(Protocol):
         """Send the client a notification. If the client is gone, drop the notification."""
 
     def relay(self, method: str, params: Params, call: Call, about: RequestId | None = None) -> int:
-        """Send the client a request; `call` gets the answer. Return an id for `cancel`."""
+        """Send the client a request. `call` gets the answer. Return an id for `cancel`."""
 
     def cancel(self, request_id: int, reason: str) -> None:
         """Cancel a request that `relay` sent."""

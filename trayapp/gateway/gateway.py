@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from trayapp.panel.host import PanelAccess
 
 
-# Background work begins after the first list, or after this time if no client requests one: a file saved in the
+# Background work begins after the first list, or after this time if no client requests one. A file saved in the
 # meantime must still be applied within a second.
 CALM_AT_LATEST_S = 0.5
 CALLS_TOLD_S = 5.0

@@ -153,8 +153,8 @@ class GatewayHost:
             gateway = self._gateway = Gateway(self._dependencies(), tasks)
             self._tasks = tasks
             tasks.start_soon(fenced, gateway.once_calm, self._environ.complete)
-            # Two files are left as they are: servers.yaml may be linked or shared, and a trusted.json that others could
-            # write must not become trusted by being made private (TrustStore).
+            # Two files are left unchanged. servers.yaml may be linked or shared. A trusted.json that others could write
+            # must not become trusted by being made private (TrustStore).
             paths = self._paths
             files = [paths.config_file.with_name(name) for name in (APPROVED, SEALED_NAME)]
             await anyio.to_thread.run_sync(close_to_others, [paths.cache_dir, paths.log_dir, *files])
@@ -412,7 +412,7 @@ UPGRADE_QUIET_S = 600.0  # without a call: idle servers are closed by then, and 
 async def await_turn(services: Services, is_followed: Callable[[], bool], is_asked: Callable[[], bool]) -> None:
     """Wait until the program has been replaced, the gateway is quiet, and no tray or command is connected.
 
-    A tray hands over to the new program itself.
+    A connected tray starts the new program itself.
     """
     began = services.clock.now()
     while not is_followed() or is_asked() or not is_quiet(services, began):

@@ -1,6 +1,6 @@
 """Repair of the JSON Schemas that servers actually send. No repair makes a schema stricter.
 
-A part that cannot be interpreted is replaced by one that allows anything; the server then decides.
+A part that cannot be interpreted is replaced by one that allows anything. The server then decides.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def repair(schema: Any) -> Schema | WithheldTool:
     """Return a tool's input or output schema as MCP requires it: `type: object`, with all parameters in `properties`.
 
     Parameters in a `oneOf`, `anyOf`, `allOf` or `$ref` at the top move there, too. The result allows all that the
-    original allows; a value that is not a schema becomes one for any object. Return the same object if nothing was
+    original allows. A value that is not a schema becomes one for any object. Return the same object if nothing was
     wrong. Return a WithheldTool if the schema describes no object, or requires headers that no client may send.
     """
     if not isinstance(schema, dict):

@@ -75,7 +75,7 @@ class SearchIndex:
     """An index for finding tools by words.
 
     `synonyms`, as in the settings, maps a word to its synonyms. A key may also be a tool's name, or a pattern such as
-    `search_*` or `SERVER/GLOB`; its words then describe those tools.
+    `search_*` or `SERVER/GLOB`. Its words then describe those tools.
     """
 
     def __init__(self, synonyms: Mapping[str, Sequence[str]] | None = None) -> None:

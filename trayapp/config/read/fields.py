@@ -275,7 +275,7 @@ def size(least: int, most: int) -> Reader:
 def choice(options: Iterable[str]) -> Reader:
     """Return a reader of one of `options`. Words such as `off` are not booleans here.
 
-    Case does not matter; `_` and camelCase count as `-`.
+    Case does not matter. `_` and camelCase count as `-`.
     """
     known = tuple(options)
 

@@ -245,7 +245,7 @@ class _SettingReader:
     def group(
         self, group: type[HttpSettings | HistorySettings], inside: str, node: Node, readers: dict[str, fields.Reader]
     ) -> HttpSettings | HistorySettings:
-        """Return the settings of a nested mapping; `true` and `false` are short for its `enabled`."""
+        """Return the settings of a nested mapping. `true` and `false` are short for its `enabled`."""
         if fields.is_switch(node):
             return group(enabled=fields.switch(node))
         return group(**self.read(inside, node, readers))

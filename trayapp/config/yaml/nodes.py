@@ -108,7 +108,7 @@ _TAGS: dict[str, ScalarKind] = {f"tag:yaml.org,2002:{name}": name for name in ge
 
 
 def kind(scalar: Scalar) -> ScalarKind:
-    """Return the kind of a scalar by YAML 1.1. Sexagesimal numbers and dates are text; a custom tag is `other`."""
+    """Return the kind of a scalar by YAML 1.1. Sexagesimal numbers and dates are text. A custom tag is `other`."""
     if scalar.tag not in (None, "!"):
         return _TAGS.get(scalar.tag or "", "other")
     return "str" if scalar.style or scalar.tag else plain_kind(scalar.text)

@@ -55,7 +55,7 @@ class RoutedCall:
     The call is registered in its session while the client waits, and on its connection once sent. If the client's
     request is answered with a question, the call is parked until the client comes back (server_requests).
 
-    The first `answered` or `cancel` ends it; later ones do nothing. Errors reach the client as its answer. The class is
+    The first `answered` or `cancel` ends it. Later ones do nothing. Errors reach the client as its answer. The class is
     broad because consent, a question, a timeout and a lost connection can each interrupt the same request.
     """
 

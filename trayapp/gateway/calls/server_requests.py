@@ -1,6 +1,6 @@
 """Route requests of servers to clients (sampling, elicitation, roots), in both protocol eras.
 
-An older server sends a request; a 2026-07-28 one answers `input_required`. Clients are asked in the same two ways. A
+An older server sends a request. A 2026-07-28 one answers `input_required`. Clients are asked in the same two ways. A
 request goes to the client whose call it belongs to. If that is not certain, no client is asked.
 """
 
@@ -65,7 +65,7 @@ _GIVEN_UP = f"another session has just cancelled a call to this server, {_UNCERT
 
 class ServerRequests:
     """The requests of one gateway's servers to clients. The class is broad because the answer may come from a client,
-    from the user, or in a later request of a client (2026-07-28), and the call may end before it comes.
+    from the user, or in a later request of a client (2026-07-28). The call may also end before the answer comes.
     """
 
     def __init__(self, services: Services, purpose: Callable[[str], Purpose], asks: Asks) -> None:

@@ -29,7 +29,7 @@ ONE_TOOL = "mcp"  # the name of the one tool: reserved in every mode, so that a 
 SERVER_OFF = f"The user disabled its server. {LEAVE_IT}"
 LEFT_OUT = "The user excluded it in servers.yaml. If it is needed, tell them, but do not change that yourself"
 WAITS = "Ask the user to review it"  # the error itself names the reason
-UNTAKEABLE = "It is withheld: its parameters are not valid JSON Schema. Tell the user"
+UNTAKEABLE = "It is withheld: no client could use its input schema. Tell the user"
 
 
 @lru_cache(maxsize=1)  # a switch or a new description makes a new catalog, but its names stay the same
@@ -40,7 +40,7 @@ def _names_of(
 
 
 def digests_of(skill: Item) -> dict[str, str | None]:
-    """Return the digests of a skill's files by URI, SKILL.md included; None for a file without a published digest."""
+    """Return the digests of a skill's files by URI, SKILL.md included, or None for a file without a published one."""
     files = skill.get("resources")
     found = {str(skill.get("uri")): None}
     return found | {
@@ -91,7 +91,7 @@ class Catalog:
         return {key: why for key, tool in self.tools.items() if (why := self.why_not(key, tool)) is not None}
 
     def why_not(self, key: Key, tool: ServedTool) -> HiddenReason | None:
-        """Return why no client sees a tool; None if clients may see it."""
+        """Return why no client sees a tool, or None if clients may see it."""
         server = key[0]
         if self.config.servers[server].disabled:
             return HiddenReason(f"{server} is disabled; enable it with: multi-mcp enable {server}", SERVER_OFF)
@@ -111,7 +111,7 @@ class Catalog:
 
     def switched_on(self, server: str, names: Iterable[str]) -> tuple[str, ...]:
         """Return `names`, subjects of a server (tools, prompts, ...), without the tools that the user disabled or
-        excluded; () if the server is disabled, or its offer unknown.
+        excluded. Return () if the server is disabled or its offer unknown.
         """
         if server not in self.enabled:
             return ()

@@ -48,7 +48,7 @@ HELLO_MEMBERS = frozenset({"cwd", "pid", "token", "kind"})
 
 
 class SessionOptions(NamedTuple):
-    """Options as given; None = not given. `wrong`: the problem in one line, or empty."""
+    """Options as given, or None if not given. `wrong`: the problem in one line, or empty."""
 
     expose: Expose | None = None
     servers: tuple[str, ...] | None = None
@@ -254,7 +254,7 @@ class Exposure:
         return frozenset((*self.tools, *self.reads))
 
     def name_of(self, key: Key) -> str:
-        """Return the name under which clients see a tool, or a resource as a tool; for a skill's file, its URI."""
+        """Return the name under which clients see a tool, or a resource as a tool, or the URI of a skill's file."""
         known = self.catalog.names.by_key.get(key) or self.catalog.read_tools.exposed.by_key.get(key)
         return known or self.catalog.uris.exposed(*key)  # the file of a skill
 
@@ -337,7 +337,7 @@ class Exposure:
     # -- prompts, resources, templates ---------------------------------------------------------------------------
 
     def find_prompt(self, asked: str) -> Key | None:
-        """Return the (server, original name) of a listed prompt, in any unambiguous spelling; None if not found."""
+        """Return the (server, original name) of a listed prompt, in any unambiguous spelling, or None if not found."""
         try:
             return self._prompt_lookup.find(asked)
         except (ToolNotFoundError, AmbiguousToolError):
@@ -377,7 +377,7 @@ class Exposure:
         return found
 
     def instructions_of(self, server: str) -> str:
-        """Return a server's own instructions, cut at INSTRUCTIONS_EACH; "" if the server is disabled or unknown."""
+        """Return a server's own instructions, cut at INSTRUCTIONS_EACH, or "" if the server is disabled or unknown."""
         if (prepared := self.enabled.get(server)) is None:
             return ""
         if self.older and prepared.older is not None and prepared.offer.older_instructions is not None:

@@ -28,7 +28,7 @@ FORMS = ((True, WORDS_MOST), (True, 4), (True, 2), (False, 4), (False, 3), (Fals
 
 
 def instructions(seen: Exposure) -> str | None:
-    """Return the servers' instructions, or in search mode a short summary of the servers; None if there are none.
+    """Return the servers' instructions, or in search mode a short summary of the servers, or None without any.
 
     In search mode, the one tool shows a server's instructions with the list of its tools.
     """
@@ -85,8 +85,8 @@ def _about(seen: Exposure, server: str) -> str:
 
 
 def _first_words(instructions: str) -> str:
-    """Return the first clause of a text, without a leading "Use this server to", in at most ABOUT_LONGEST characters;
-    "" if the text begins with markup.
+    """Return the first clause of a text, without a leading "Use this server to", in at most ABOUT_LONGEST characters,
+    or "" if the text begins with markup.
     """
     if instructions.startswith(("#", "<", "*", "-", "=")):
         return ""

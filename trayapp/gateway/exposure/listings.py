@@ -94,7 +94,7 @@ class ListingWriter:
         await self._idle.wait()
 
     async def keep_writing(self) -> None:
-        """Write what is added, as long as the gateway runs."""
+        """Write everything that is added, while the gateway runs."""
         while True:
             await self._wake.wait()
             with anyio.move_on_after(ONE_WRITE_S):
@@ -168,7 +168,7 @@ class Listings:
                 self._writer.write(entry)
 
     def sound(self, name: str, offer: Offer) -> frozenset[int]:
-        """Return the indexes of the offer's tools that clients can take unchanged; empty while they are unchecked."""
+        """Return the indexes of the offer's tools that clients can take unchanged, or none while they are unchecked."""
         entry = self._entries.get(name)
         return entry.sound or frozenset() if entry is not None and entry.offer is offer else frozenset()
 
@@ -232,7 +232,7 @@ class Listings:
         return entry.variants if entry is not None else ()
 
     def kinds(self, name: str) -> list[ClientKind]:
-        """Return the kinds of clients that a server's lists were read for; none for a new server."""
+        """Return the kinds of clients that a server's lists were read for, or [] for a new server."""
         return [one.kind for one in self._variants_or_offer(name)]
 
     def older_names(self, name: str) -> dict[str, frozenset[str]]:
@@ -241,7 +241,7 @@ class Listings:
         return {kind: listed(variants, kind, newer=False) for kind in ITEM_KEYS}
 
     def _variants_or_offer(self, name: str) -> tuple[Variant, ...]:
-        """Return the server's variants; without any, one made of the offer, for a client that can do everything."""
+        """Return the server's variants. Without any, make one of the offer, for a client that can do everything."""
         entry = self._find_entry(name)
         if entry is None or entry.variants or not entry.offer.protocol:
             return entry.variants if entry is not None else ()
@@ -253,7 +253,7 @@ class Listings:
         return _lacks_variant(self.variants(name), self.kind_at(name, kind))
 
     def variant(self, name: str, kind: ClientKind) -> Variant | None:
-        """Return the variant for a client of that kind; None if all clients get the same lists."""
+        """Return the variant for a client of that kind, or None if all clients get the same lists."""
         variants = self.variants(name)
         return best_variant(variants, self.kind_at(name, kind)) if len(variants) > 1 else None
 
@@ -302,7 +302,7 @@ class Listings:
         found = [str(item["name"]) for item in offer.tools if isinstance(item.get("name"), str)]
         if "tools" in offer.failed:  # a tool that could not be listed is not gone
             found += [name for name, switch in (server.tools or {}).items() if not switch.stale and name not in found]
-        # A tool that was known before is not new, although servers.yaml may lack it: the file may list only switched
+        # A tool that was known before is not new, although servers.yaml may lack it. The file may list only switched
         # tools, or its latest write has not been read yet.
         names = [str(item["name"]) for item in known.tools if item.get("name")] if known else []
         self.changes[server.name] = tools_change({**dict.fromkeys(names, ToolSwitch()), **(server.tools or {})}, found)

@@ -137,12 +137,12 @@ class ToolSearch:
 
 
 def _allowed_keys(exposure: Exposure) -> Container[Key] | None:
-    """Return the keys to which a search is limited; None for no limit."""
+    """Return the keys to which a search is limited, or None for no limit."""
     return None if exposure.is_whole and not exposure.unseen else exposure.callable_keys
 
 
 def _title(catalog: Catalog, server: str) -> str:
-    """Return a server's title from servers.yaml, or else the title or name that it announces; "" without any."""
+    """Return a server's title from servers.yaml, or else the title or name that it announces, or "" without any."""
     told = catalog.offers[server].offer.server_info or {}
     given = (catalog.config.servers[server].title, told.get("title"), told.get("name"))
     return next((text for text in given if isinstance(text, str) and text), "")

@@ -85,7 +85,7 @@ class ServedOffer:
 
     @cached_property
     def older(self) -> ServedOffer | None:
-        """Return the part of the offer that the older era defines differently; None if nothing differs."""
+        """Return the part of the offer that the older era defines differently, or None if nothing differs."""
         if (offer := self.offer.of_older_era) is None:
             return None
         verdicts = {name[len(OLDER) :]: found for name, found in self._verdicts.items() if name.startswith(OLDER)}

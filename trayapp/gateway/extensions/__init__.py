@@ -1,6 +1,6 @@
 """Route MCP extensions: tasks, skills, events and Apps of any number of servers, and others that only one server has.
 
-The id of a task, the address of a skill and the name of an event lead back to their server, even after the gateway
+The id of a task, the address of a skill and the name of an event identify their server, even after the gateway
 restarts. wire/capabilities names the implemented revision of each extension. Never here: which servers run, what is
 held back, sessions.
 """

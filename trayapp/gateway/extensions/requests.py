@@ -147,7 +147,7 @@ class ExtensionRequests:
         self._sending.send_on(request.with_params({**to.params, "taskId": own}), connection, finish)
 
     def eyes(self, server: str, request: Request, connection: Connection) -> Finishing | None:
-        """Return the finish that inspects a skill's file before the client gets it; None for any other resource."""
+        """Return the finish that inspects a skill's file before the client gets it, or None for another resource."""
         seen = self._session.seen
         files, uri = seen.exposure.catalog.skill_files, str((request.params or {}).get("uri"))
         if (server, uri) not in files:
@@ -247,7 +247,7 @@ class ExtensionRequests:
 
 
 async def _tasks_of(connection: Connection) -> AsyncIterator[dict[str, Any]]:
-    """Yield a server's tasks, page by page; none if the connection is down. Raises MultiMcpError, RpcError."""
+    """Yield a server's tasks, page by page, or none if the connection is down. Raises MultiMcpError, RpcError."""
     params: dict[str, Any] = {}
     for _ in range(PAGES_MOST if connection.is_up else 0):
         page = await connection.request("tasks/list", params)

@@ -1,7 +1,7 @@
-"""Make the addresses and handles in a server's results lead back to that server.
+"""Make the addresses and handles in a server's results identify that server.
 
 A server that keeps its tasks in memory may count them from 1 in each of its processes. So the server's own id alone
-does not identify a task: a session may use several processes of one server, and a later process may use the id again.
+does not identify a task. A session may use several processes of one server, and a later process may use the id again.
 
 A handle has the form multi-mcp://NAME%00CHECKSUM/ID: the server's name, a checksum of the time when the task was
 created, and the server's id. The checksum is followed by a number if another task would have the same handle.
@@ -48,7 +48,7 @@ class TaskHandles:
         self._handles: dict[tuple[Any, str], str] = {}  # (channel to the task's process, its id there) -> handle
 
     def get(self, handle: str) -> KnownTask | None:
-        """Return the task with that handle; None if this gateway has not yet reported it to the session."""
+        """Return the task with that handle, or None if this gateway has not yet reported it to the session."""
         return self._known.get(handle)
 
     def note(self, handle: str, connection: Connection, own: str) -> None:
@@ -69,7 +69,7 @@ class TaskHandles:
         return handle
 
     def find(self, server: str, connection: Connection, task: dict[str, Any]) -> str | None:
-        """Return the handle of a task that a server reports; None if the session does not have that task."""
+        """Return the handle of a task that a server reports, or None if the session does not have that task."""
         handle = self._handles.get((connection.live and connection.live.channel, task["taskId"]))
         if handle is None and tag_of(task):
             known = self._known.get(handle_of(server, task))
@@ -94,7 +94,7 @@ def task_of(result: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def tag_of(task: dict[str, Any]) -> str:
-    """Return the checksum for the handle of a task; "" if its server does not say when it was created."""
+    """Return the checksum for the handle of a task, or "" if its server does not say when it was created."""
     created = task.get("createdAt")
     return f"{crc32(created.encode('utf-8', 'surrogatepass')):08x}" if isinstance(created, str) else ""
 
@@ -136,7 +136,7 @@ class ServerResult:
         return ServerResult(self._seen, self._server, self._renames, True, (handles, connection))
 
     def __call__(self, reply: Reply) -> Reply:
-        """Return the answer with addresses and task ids that lead back to the server. Raises JsonError."""
+        """Return the answer with addresses and task ids that identify the server. Raises JsonError."""
         if reply.frame and not self._renames and b'"taskId"' not in reply.frame:
             return reply
         result = reply.message.get("result")
@@ -146,7 +146,7 @@ class ServerResult:
         return reply if changed is result else Reply.of_result(changed)
 
     def changed(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Return a result in the form that clients can use; the same object if nothing has to change."""
+        """Return a result in the form that clients can use, or the same object if nothing has to change."""
         uris = self._seen.catalog.uris
         found = linked_result(result, partial(uris.exposed_link, self._server)) if self._renames else result
         if self.tasks:
@@ -164,7 +164,7 @@ class ServerResult:
         return found
 
     def task(self, task: dict[str, Any]) -> dict[str, Any]:
-        """Return a task with the handle that leads back to its server. Return any other object unchanged."""
+        """Return a task with a handle that identifies its server. Return any other object unchanged."""
         if "status" not in task or not isinstance(task.get("taskId"), str):
             return task
         return {**task, "taskId": self._handle(task)}
@@ -177,7 +177,7 @@ class ServerResult:
 
 
 def left_s(task: dict[str, Any]) -> float:
-    """Return the seconds for which a task may still be in progress, at most TASK_MOST_S; 0 if it has ended."""
+    """Return the seconds for which a task may still be in progress, at most TASK_MOST_S, or 0 if it has ended."""
     if task.get("status") in ENDED:
         return 0
     ttl = task.get("ttlMs", task.get("ttl"))
@@ -187,14 +187,14 @@ def left_s(task: dict[str, Any]) -> float:
 
 
 def finish_of(seen: Exposure, server: str) -> ServerResult | None:
-    """Return the finish that adapts a server's results for clients; None if they pass unchanged."""
+    """Return the finish that adapts a server's results for clients, or None if they pass unchanged."""
     renames = server in seen.catalog.uris.renamed
     tasks = announces(seen.capabilities.get(server), TASKS)
     return ServerResult(seen, server, renames, tasks, None) if renames or tasks else None
 
 
 def chained(first: Finishing | None, second: Finishing | None) -> Finishing | None:
-    """Return a finish that applies both in order; None if both are None."""
+    """Return a finish that applies both in order, or None if both are None."""
     if first is None or second is None:
         return first or second
 

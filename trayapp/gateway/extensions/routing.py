@@ -198,7 +198,7 @@ def _is_announced(capabilities: Any, prefix: str) -> bool:
 
 
 def _named(seen: SessionView, params: dict[str, Any]) -> str | None:
-    """Return the server that the params name by a handle, a resource or a tool; None if they name none."""
+    """Return the server that the params name by a handle, a resource or a tool, or None if they name none."""
     for value in params.values():
         if (found := _handle(value)) is not None and seen.has(found[0]):
             return found[0]

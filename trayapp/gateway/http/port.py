@@ -233,7 +233,7 @@ class ClientTokens:
         """Return the token of `port`, at which the gateway listens now, and lock its file. Blocks.
 
         The token is the same after every start, unless it cannot be stored. `wanted`: the configured port. `exposed`:
-        ports at which another user's program may have read a token; these tokens are revoked. So are the tokens of
+        ports at which another user's program may have read a token. These tokens are revoked. So are the tokens of
         ports that no running gateway uses now.
         """
         self.release()

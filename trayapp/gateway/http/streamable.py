@@ -1,6 +1,6 @@
 """Streamable HTTP of both eras (MCP, transports).
 
-Revisions with a handshake have sessions, with POST, GET and DELETE; the early ones also have batches. An answer is one
+Revisions with a handshake have sessions, with POST, GET and DELETE. The early ones also have batches. An answer is one
 JSON body if it comes soon and no message about its request comes first. Otherwise it is the last event of a stream. MCP
 leaves this choice to the server.
 

@@ -71,7 +71,7 @@ def error_result(error: MultiMcpError, text: str) -> Result:
 
 
 def fitted(result: Result, protocol: str) -> Result:
-    """Return `result` with a list of parts that the revision knows; `result` itself if it already has one.
+    """Return `result` with a list of parts that the revision knows, or `result` itself if it already has one.
 
     Unknown parts become text, and known parts get their missing members. Without parts, structured content becomes one.
     """
@@ -123,8 +123,8 @@ def _json(value: Any) -> str:
 
 
 def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, Any]:
-    """Return `result` with at most `limit` bytes of text; `result` itself if it is short. If it is cut, keep its whole
-    text in `store`.
+    """Return `result` with at most `limit` bytes of text, or `result` itself if it is short. If it is cut, keep its
+    whole text in `store`.
 
     The first text that does not fit is cut, and later ones are left out. Parts that are not text stay. Structured
     content that is too long becomes text, unless the text already contains it.

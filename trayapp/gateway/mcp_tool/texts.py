@@ -39,12 +39,12 @@ class Availability:
 
     @property
     def away(self) -> str:
-        """Return `word: why` for a model; "" if the server can serve."""
+        """Return `word: why` for a model, or "" if the server can serve."""
         return f"{self.word}: {self.why}" if self.why else ""
 
     @property
     def away_for_people(self) -> str:
-        """Return `word: why` for people; "" if the server can serve."""
+        """Return `word: why` for people, or "" if the server can serve."""
         return f"{self.word}: {self.person}" if self.why else ""
 
 
@@ -236,7 +236,7 @@ def _away_lines(
     held_back: Mapping[str, int],
 ) -> list[str]:
     """Return one line about servers that cannot serve or are still being asked, and about tools that are disabled or
-    held back; an empty list if there are none.
+    held back. Return an empty list if there are none.
     """
     failed = {name: one.away for name, one in availabilities.items() if one.why and one.enabled}
     notes = [f"{name}: {shortened(away, WHY_LONGEST)}" for name, away in failed.items()][:WHYS_MOST]

@@ -37,7 +37,7 @@ class ToolSession(ExtensionSession, Protocol):
         """Return the connection that the session's requests to a server use. Raises ServerNotFoundError."""
 
     def connection_now(self, server: str, topic: Topic) -> Connection | None:
-        """Return the connection for a request that can be sent immediately; None if the request has to wait."""
+        """Return the connection for a request that can be sent immediately, or None if the request has to wait."""
 
     def behind(self) -> list[Connection]:
         """Return the connections whose lists have changed, or may be changing, and have not been read again."""
@@ -258,7 +258,7 @@ class Discovery:
         return texts.list_text(self._seen, server, self.availability(server), asked.offset, asked.limit)
 
     def search_at_once(self, asked: ToolRequest) -> str | None:
-        """Search, and return the answer; None if the search would hold up other work. Raises MultiMcpError."""
+        """Search, and return the answer, or None if the search would delay other work. Raises MultiMcpError."""
         finder = self._session.seen.view.finder
         if asked.regex or not finder.is_current(self._seen):  # a pattern is tried on every tool
             return None

@@ -145,7 +145,7 @@ class CutResults:
 
 
 def page_bytes(limit: int, file: Path | None = None) -> int:
-    """Return how many bytes of a page are left for text beside a note that names `file`; at least half of `limit`."""
+    """Return how many bytes of a page are left for text beside a note that names `file`: at least half of `limit`."""
     named = len(str(file).encode("utf-8", "surrogatepass")) if file is not None else 0
     return max(limit - NOTE_BYTES - named, limit // 2, 1)
 

@@ -3,34 +3,34 @@
 A connection is for a server, an era of the protocol, a set of client capabilities, and one or several sessions. A
 server has one connection for all sessions unless one of these rules splits it:
 
-- Era: the first session takes the server's first connection; a session of the other era gets `NAME#older` or
+- Era: the first session takes the server's first connection. A session of the other era gets `NAME#older` or
   `NAME#newer`. If the server supports only one era, sessions of the other one are bridged.
 - Questions: in the newer era a question is the answer to its own call. In the older era a question does not name its
   call (over HTTP, its stream sometimes does). So a server that has asked (`traits.asks`, kept in the catalog's cache)
-  gets a connection for each session that can answer, `NAME#N`, which announces exactly what its client can do. Sessions
+  gets a connection for each session that can answer, `NAME#N`. It announces exactly what its client can do. Sessions
   that cannot answer share a connection that announces no support for such questions.
 - Legacy SSE: a further connection costs no process. So each session that can answer has its own connection from its
   first call on, whether or not the server has asked.
 - Single requests: a session that is a single request has a connection to itself until its answer, `NAME#call-N`, if the
   tool it calls has asked. Otherwise it uses the server's first connection, or `NAME#requests` if that one announces
-  less than the client can do: there it finds the state that its client's earlier requests have left. A client that is
+  less than the client can do. There it finds the state that its client's earlier requests have left. A client that is
   killed while it is asked keeps its `NAME#call-N`. If no more may be made, the call that has waited longest for its
   client is abandoned for one that needs a connection, but only after `PARKED_S`.
 - New tools: a server that has not asked may still do so. Calls of a tool that has never answered run for one session at
-  a time. A session that has not used the server yet waits `PROVE_S` for another's call. Then it gets and keeps
+  a time. A session that has not used the server yet waits `PROVE_S` for another session's call. Then it gets and keeps
   its own connection, because its calls leave state there. All others wait until the other call has asked, has
-  ended, or is `WORKS_S` old: a process of its own would lack the state of the client's earlier calls, such as an open
+  ended, or is `WORKS_S` old. In a separate process, they would lack the state of their earlier calls, such as an open
   page or a changed folder.
 - Quiet tools: a tool counts as quiet once it has answered without asking. Its calls start `QUIET_S` after those of
   another session that are in progress, or once those have ended. After `TRUSTED` answers without a question, all
-  sessions may call it at the same time. Only answers of calls that could overlap are counted. A call waits `QUIET_S` in
-  all, however many sessions wait, or up to `WORKS_S` while the tool has answered fewer than `KNOWN` times: its next
-  call is then more likely to ask. A call that takes longer than its tool has ever taken may be about to ask, and holds
-  up other sessions' calls until it is `WORKS_S` old. So it is nearly always certain to which session a server's first
-  question belongs. One case remains: a tool that works for longer than `WORKS_S` before it asks, or first asks after
-  `TRUSTED` answers, while calls of other sessions are in progress. Its question is held (calls/server_requests). To
-  exclude this case, too, tools that can ask would have to run for one session at a time (five busy clients would then
-  get half as many calls a second), or each session would need a process.
+  sessions may call it at the same time. Only answers of calls that could overlap are counted. A call waits at most
+  `QUIET_S` in total, however many sessions wait. While the tool has answered fewer than `KNOWN` times, the limit is
+  `WORKS_S`, because the tool is then more likely to ask. A call that takes longer than its tool has ever taken may be
+  about to ask, and delays other sessions' calls until it is `WORKS_S` old. So it is nearly always certain to which
+  session a server's first question belongs. One case remains: a tool that works for longer than `WORKS_S` before it
+  asks, or first asks after `TRUSTED` answers, while calls of other sessions are in progress. Its question is held
+  (calls/server_requests). To exclude this case, too, tools that can ask would have to run for one session at a time, or
+  each session would need a process. One session at a time would give five busy clients half as many calls a second.
 - Capabilities: a new connection announces all that any of its sessions can do. A session whose client can do more
   gets its own connection, or the connection is made again if it has not been used. A session also gets its own
   connection if the server lists items to it that are missing on the shared one, such as a substitute for clients
@@ -151,8 +151,8 @@ class Sharing:
         return own is not None and there is not None and any(own.names[each] - there.names[each] for each in own.names)
 
     def _key_of_era(self, first: Connection, *, newer: bool) -> str:
-        """Return the key of the connection for an era: the server's first, unless it serves the other one and the
-        server may support both, or a connection for this era is already in use.
+        """Return the key of the connection for an era. It is the server's first one, unless that serves the other era
+        and the server may support both, or a connection for this era is already in use.
         """
         name, live = first.key, first.live
         if live is not None and live.peer.modern == newer:
