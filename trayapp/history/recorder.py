@@ -203,7 +203,7 @@ class Recorder:
 
     def _opened(self) -> HistoryFile:
         if self._file is None:
-            from trayapp.history.store import HistoryFile  # imports SQLite, so only with the first call
+            from trayapp.history.store import HistoryFile  # imported with the first call, since it loads SQLite
 
             self._file = HistoryFile(self.path, lambda: (self._settings().keep, self._settings().size))
         return self._file
@@ -248,7 +248,7 @@ class Recorder:
             except StorageError:
                 if file.set_aside is None:
                     raise
-                file.add(rows)  # to a new file
+                file.add(rows)  # the old file was set aside, so this creates a new one
             failed = sum(row.outcome in FAILURES for row in rows)
             day = time.localtime(rows[-1].time).tm_yday
             today = self.today if self.today is not None and self.today.day == day else DailyCount(day)

@@ -215,7 +215,7 @@ class HistoryFile:
         if self._open is None:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self.path.exists():
-                for part in _parts(self.path)[1:]:  # left by a deleted database: SQLite would apply them
+                for part in _parts(self.path)[1:]:  # left by a deleted file: SQLite would apply them to the new one
                     part.unlink(missing_ok=True)
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             self._inode = _inode(self.path)

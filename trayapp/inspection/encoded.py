@@ -209,7 +209,7 @@ _APART = late(rb"\.l\.{1,2}l\.{1,2}l\.")  # inside a spaced-out word
 _WITH_DIGITS = late(r"(?<![\w@$])(?=[a-z]*[013457@$])(?=[013457@$]*[a-z])[a-z013457@$]{3,}(?![\w@$])")
 _LETTERS = str.maketrans("013457@$", "oieastas")
 _NO_LETTER = late("[^a-z0-9]")
-_SPACED, _SPACED_TOO = (  # a long spaced-out word; any such word, used if there is a long one
+_SPACED, _SPACED_TOO = (  # first a long spaced-out word; if that is found, any spaced-out word
     late(rf"(?<![a-z0-9])(?:[a-z](?:[-._*·|]|  ?)(?! )){{{least},}}[a-z](?![a-z0-9])") for least in (4, 1)
 )
 

@@ -933,7 +933,7 @@ RULES: tuple[Rule, ...] = (
     ),
 )
 
-# --- fast selection of the rules that may apply to a text, by their hints: few sentences contain a hint
+# --- fast selection of the rules that may apply to a text, by their hints, which few sentences contain
 
 MEMORY_MOST = 1 << 23  # bytes for the search's states; with half of it, texts full of hints take three times as long
 

@@ -14,10 +14,10 @@ class ChildState(StrEnum):
     STARTING = "starting"  # started by us, not answering yet
     RUNNING = "running"  # answers; started by us, an earlier tray or a shim, so we may restart and stop it
     ATTACHED = "attached"  # answers; started by the user, so only their request ends it
-    RESTARTING = "restarting"  # died or hung; the next process starts after a pause
+    RESTARTING = "restarting"  # died or hung; the next process starts after a wait
     CRASH_LOOP = "crash-loop"  # died too often; nothing happens until the user chooses Retry
     PAUSED = "paused"  # stopped by the user; nothing happens until Resume
-    STOPPING = "stopping"  # told by us to end, before a pause, a restart or the end of the tray
+    STOPPING = "stopping"  # ending at our request, before a pause, a restart or the end of the tray
 
 
 class ChildEvent(StrEnum):
@@ -25,12 +25,12 @@ class ChildEvent(StrEnum):
 
     ANSWERED = "answered"  # a gateway that is ours to supervise answers
     FOUND = "found"  # a gateway that the user started answers
-    DIED = "died"  # it ended by itself, was killed, hung for too long, or did not come up
+    DIED = "died"  # it ended by itself, was killed, hung for too long, or failed to start
     GAVE_UP = "gave-up"  # it died for a reason that a restart cannot remove
-    STOPPED = "stopped"  # it ended because it was told to
-    START = "start"  # the pause is over, or the user chose Retry, Resume or Restart
-    STOP = "stop"  # the user wants it to end
-    REFUSED = "refused"  # it is not ours, and did not end when told to
+    STOPPED = "stopped"  # it ended on request
+    START = "start"  # the wait after a crash is over, or the user chose Retry, Resume or Restart
+    STOP = "stop"  # the user paused or restarted it, or quit the tray
+    REFUSED = "refused"  # it is not ours, and did not end on request
 
 
 _S, _E = ChildState, ChildEvent

@@ -215,7 +215,7 @@ class Imported:
 
     client: str
     entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)  # where each entry is defined
+    files: Mapping[str, str] = field(default_factory=dict)  # name -> the file that defines the entry
     lines: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()  # errors in the client's files
 
@@ -233,7 +233,7 @@ class Config:
 
 
 class Plan(NamedTuple):
-    """Names of the servers that a change affects, by what happens to them. A name is in at most one field."""
+    """Names of the servers that a change affects, by its effect on them. A name is in at most one field."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ def choices(schema: Any, levels: int = DEEPEST) -> list[tuple[Any, str]]:
     """Return (value, title) for each value that a schema allows, or [] if it lists none.
 
     The values are listed in `enum`, or each is the `const` of a schema in `oneOf` or `anyOf` (MCP 2025-11-25,
-    elicitation). A value without a title has itself as its title.
+    elicitation). A value without a title is its own title.
     """
     if not isinstance(schema, dict) or levels == 0:
         return []

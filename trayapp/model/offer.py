@@ -58,7 +58,7 @@ class Offer:
 
     @property
     def of_older_era(self) -> Offer | None:
-        """Return an offer that holds only what the older era defines differently, or None if nothing differs."""
+        """Return an offer with only the members that differ in the older era, or None if nothing differs."""
         if not self.older and self.older_instructions is None and self.older_capabilities is None:
             return None
         lists: dict[str, Any] = dict(self.older)

@@ -28,7 +28,7 @@ _INVISIBLE = late(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-_LETTERS = late("[\\t -~\u00a0-\u00ac\u00ae-\u024f]*")  # a text of these alone, the usual case, has nothing to remove
+_LETTERS = late("[\\t -~\u00a0-\u00ac\u00ae-\u024f]*")  # most texts contain only these, and need no change
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 ELLIPSIS = "..."
 _NARROW, _WIDE = frozenset(" fijlrtI.,:;'|!()[]/-"), frozenset("mw@%")

@@ -83,7 +83,7 @@ class ImageRequest(PackageRequest):
 
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         if "@" not in str(locked.content):
-            return None  # built on this machine
+            return None  # the image was built on this machine
         self._pull(tools)
         found = self._inspected(tools)
         if found is None or found == locked.content or self._created(tools) > before:

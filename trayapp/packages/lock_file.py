@@ -48,7 +48,7 @@ class LockedPackage:
     package: str
     version: str
     integrity: str  # the hash of the package itself, from its registry
-    content: Any  # what to fetch, with hashes, in the format of the package tool
+    content: Any  # the files to fetch and their hashes, in the format of the package tool
     at: float = field(default_factory=time.time)  # the time of the lock, in Unix seconds
 
     @property

@@ -1,6 +1,6 @@
 """Turn the command line of a server that comes as a package into one that starts its locked package.
 
-The first start locks what the package runner would take at that time. Functions block; callers use a thread.
+The first start locks the release that the package runner would choose at that time. All functions block.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NotLocked:
 
 
 _HOLD = "To pin one release, write: {}"
-# Command lines that run a package by name and that we cannot lock, each with what to write instead.
+# Command lines that run a package by name and that we cannot lock, each with its replacement.
 _FRESH = (
     (r"(?:bunx|pnpx|(?:pnpm|yarn)(?: -\S+)* dlx|bun(?: -\S+)* x) ", "npx -y PACKAGE"),
     (r"deno (?:run|serve|x)\b.* (?:npm|jsr):", "npx -y PACKAGE"),

@@ -43,7 +43,7 @@ def typed_command() -> str:
 
 
 def program(name: str) -> str:
-    """Return the path of a packaged program, or of the running program if the other is not in the same folder."""
+    """Return the path of the packaged program `name`, or of the running program if `name` is not in its folder."""
     beside = os.path.join(os.path.dirname(sys.executable), name + (".exe" if os.name == "nt" else ""))
     return beside if os.access(beside, os.X_OK) else sys.executable
 

@@ -220,7 +220,7 @@ def _become(argv: list[str], env: dict[str, str]) -> NoReturn:
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
-        os.set_inheritable(null, True)  # needed if `null` is itself 0, 1 or 2, because that one was closed
+        os.set_inheritable(null, True)  # needed if `null` is itself 0, 1 or 2, because that descriptor was closed
         try:
             highest = max(map(int, os.listdir("/dev/fd")))
         except OSError:  # no /dev/fd, for example in a chroot

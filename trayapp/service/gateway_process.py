@@ -1,4 +1,4 @@
-"""The supervisor's access to this user's gateway process: start or adopt it, connect to it, and ask it to end.
+"""The supervisor's access to this user's gateway process: start or adopt it, connect to it, and stop it.
 
 service/supervisor decides when. psutil is loaded late, because most trays start their own gateway and do not need it.
 """

@@ -129,7 +129,7 @@ class RotatedFile:
             self.close()
             try:
                 self._path.replace(self._path.with_suffix(".log.1"))
-            except OSError:  # open in a reader (Windows), or a folder has the new name: empty it to limit its size
+            except OSError:  # it is open elsewhere (Windows), or a folder has the new name: empty it instead
                 self._path.write_bytes(b"")
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ from trayapp.wire.rundir import run_dir
 if TYPE_CHECKING:
     from trayapp.auth.vault import Vault
 
-DIALOG_S = 90.0  # for an answer, because the user may have to unlock the keyring first
+DIALOG_S = 90.0  # limit for an answer, because the user may have to unlock the keyring first
 
 
 def store_secret(name: str, value: str) -> bool:

@@ -26,8 +26,8 @@ TRAY_LOCK = "tray.lock"
 SOCKET = "tray.sock"
 ADDRESS = "tray.addr"  # port and token, for Windows, where Unix sockets are unavailable
 LINE_LIMIT = 4096  # bytes of a request or an answer
-ANSWER_S = 3.0  # limit for an answer, for which the first tray only checks its own state
-LISTENS_WITHIN_S = 2.0  # from the first tray's lock to its socket; another tray may start in between
+ANSWER_S = 3.0  # limit for an answer. To answer, the first tray only checks its own state
+LISTENS_WITHIN_S = 2.0  # limit from the first tray's lock to its socket; another tray may start in between
 
 Answer = Callable[[str], str]
 

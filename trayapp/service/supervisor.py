@@ -89,7 +89,7 @@ class GatewayControl(Protocol):
         """Return the answering gateway if a shim or an earlier tray started it, or None if the user did."""
 
     def request_stop(self) -> None:
-        """Ask the answering gateway to end. Raises MultiMcpError if it does not accept the request."""
+        """Send the answering gateway a request to end. Raises MultiMcpError if it does not accept the request."""
 
     def end_reason(self) -> str:
         """Return in one line why the gateway ended, as found in its log, or "" if unknown."""

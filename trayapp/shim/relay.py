@@ -189,7 +189,7 @@ class Shim:
         try:
             self._to_gateway(lines)
         except PartlyWritten as failure:
-            while data := self._next_of_gateway(DRAIN_S):  # mostly answers, and the gateway's stop note
+            while data := self._next_of_gateway(DRAIN_S):  # such as answers, and the gateway's stop note
                 self._gateway_sent(data)
             if failure.written:
                 self._note(True, lines)  # the gateway may have begun these requests: do not send them again
@@ -312,7 +312,7 @@ class Shim:
 
     def _drop(self) -> None:
         self._hang_up()
-        self._from_gateway.clear()  # part of an answer: its call gets the error
+        self._from_gateway.clear()  # discard a partial answer: its call gets an error
 
     def _reopen(self) -> None:
         until = time.monotonic() + START_PATIENCE_S

@@ -41,7 +41,7 @@ from trayapp.sources.start_commands import (
 
 Reader = Callable[[Sequence[str], Path, bool], list[Source] | None]
 _FOUND = re.compile(r"\$\((?:which|command -v) ([\w.+-]+)\)")  # the shell replaces it with the program's path
-_ADDING_VERBS = frozenset(("add", "install", "register", "create", "new"))  # as words or as options: `--add`
+_ADDING_VERBS = frozenset(("add", "install", "register", "create", "new"))  # as words or options (`--add`)
 # The packages of AI tools: `npx @anthropic-ai/claude-code mcp add ...`.
 _CLIENT_PACKAGES = {
     "@anthropic-ai/claude-code": "claude", "@openai/codex": "codex", "@google/gemini-cli": "gemini",

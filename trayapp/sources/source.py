@@ -63,7 +63,7 @@ class TemplateError(UnclearSourceError):
 def refuse_large(length: int) -> None:
     """Raise UnclearSourceError for more than LARGEST_SNIPPET characters: no user would read them before approving."""
     if length > LARGEST_SNIPPET:
-        title = f"The servers in this text have {length:,} characters"
+        title = f"The servers in this text have {length:,} characters, which is too many"
         raise UnclearSourceError(title, "Paste the snippet of one server")
 
 
@@ -185,7 +185,7 @@ def given_names(source: Source) -> set[str]:
 
 
 def with_variants(source: Source, variants: Sequence[Source]) -> Source:
-    """Return a source that also asks for the variables and headers of other ways to start the same server.
+    """Return a source, with the variables and headers of other ways to start the same server added.
 
     A variable or header that one way lacks is optional, such as A and B in `A=... x` and `B=... x`. A way that has
     neither variables nor headers counts only if all ways have the same `kind`. If the ways differ only in one plain
@@ -387,7 +387,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         add(key, (key,), entry.get(key), partial(is_secret, "", str(entry.get(key) or "")))
     add("client_secret", ("client_secret",), entry.get("client_secret"), lambda mark: True)
     found = _shared(found)
-    # several placeholders in one text are several values, with names of their own
+    # several placeholders in one text are several values, each with its own name
     places = [(one.name, one.keys) for one in found if not one.shared]
     return tuple(
         replace(one, name=f"{one.name} {one.placeholder}") if places.count((one.name, one.keys)) > 1 else one

@@ -133,7 +133,7 @@ def kind_of(capabilities: Capabilities, *, newer: bool) -> ClientKind:
 
 
 def listed_by(capabilities: Capabilities) -> frozenset[str]:
-    """Return the extensions of a client or a server that may affect what servers list."""
+    """Return the extensions of a client or a server that may affect servers' lists."""
     extensions = capabilities.get(EXTENSIONS)
     return frozenset(extensions) - NOT_LISTED_BY if isinstance(extensions, Mapping) else frozenset()
 

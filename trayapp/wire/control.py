@@ -60,7 +60,7 @@ SETTLE = "settle"  # -> {} once no server is being discovered
 # keyring and a stored sign-in was found there: {"url": None, "outcome": the answer of LOGIN_WAIT}
 LOGIN = "login"
 LOGIN_WAIT = "login_wait"  # {server} -> {"auth", "state", "error"} once the sign-in is over; an error if it failed
-LOGIN_ANSWER = "login_answer"  # {server, url} -> {}: the address where a browser on another machine ended up
+LOGIN_ANSWER = "login_answer"  # {server, url} -> {}; `url`: the last address of a browser on another machine
 LOGOUT = "logout"  # {server} -> {"signed_out"}
 KEYRING = "keyring"  # {unlock?: true} -> {"keyring", "error": {"title", "hint"}?}: the state of the vault
 SECRET_SET = "secret_set"  # {name, value} -> {"kept", "keyring"}; the content of a request is never logged
@@ -196,7 +196,7 @@ class SnapshotStream:
         return self._socket.fileno()
 
     def read(self) -> dict[str, Any] | None:
-        """Read what has arrived and return the newest snapshot in it, None if there is none.
+        """Read the received data and return the newest snapshot in it, or None if it has none.
 
         Raises NoGatewayError once the stream has ended and everything before its end has been read.
         """

@@ -40,7 +40,7 @@ def write_endpoint(run: str, endpoint: Endpoint) -> None:
     path = endpoint_file(run)
     fresh = path.with_suffix(".new")
     try:
-        fresh.unlink(missing_ok=True)  # left by a crash, with any mode
+        fresh.unlink(missing_ok=True)  # a crash may have left one, with any mode
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(dumps(endpoint._asdict()))
@@ -150,7 +150,7 @@ class Link(asyncio.Protocol):
             log.warning("Closed a connection: not enough memory for its answers")
             transport.abort()  # part of a message may have been sent
             if self._descriptor >= 0:
-                # asyncio keeps the writer even though nothing is left to write. It then could not watch the next
+                # asyncio keeps the writer even though nothing is left to write. It would then fail to watch the next
                 # socket with that descriptor.
                 asyncio.get_running_loop().remove_writer(self._descriptor)
             return
@@ -167,7 +167,7 @@ class Link(asyncio.Protocol):
             self.write(piece)
 
     def _unsent(self, pieces: Pieces) -> Pieces:
-        """Send what the socket accepts immediately, and return the rest."""
+        """Send the bytes that the socket accepts immediately, and return the rest."""
         try:
             sent = os.writev(self._descriptor, pieces)
         except OSError:
@@ -214,7 +214,7 @@ def peer_is_us(sock: socket.socket | None) -> bool:
 
 
 class Listener:
-    """A bound local socket. `close` stops listening and removes what was published."""
+    """A bound local socket. `close` stops listening, and removes the socket and the endpoint file."""
 
     def __init__(self, run: str, endpoint: Endpoint, server: asyncio.Server) -> None:
         self.run = run

@@ -20,7 +20,7 @@ SMALL_FRAME_BYTES = 64 * 1024
 
 CHECKED_FROM = 2 << 20  # bytes; each time a frame doubles beyond this size, check that there is memory to join it
 
-_HEAD = b'{"jsonrpc":"2.0","id":'  # how most servers' answers begin
+_HEAD = b'{"jsonrpc":"2.0","id":'  # the beginning of most servers' answers
 _SPACE = rb"[ \t\r]{0,8}"
 _VERSION = rb'"jsonrpc"' + _SPACE + rb":" + _SPACE + rb'"2\.0"' + _SPACE
 _ID_JSON = rb'-?(?:0|[1-9][0-9]{0,17})|"[ !#-\[\]-~]{0,200}"'  # ids with escapes or beyond ASCII are left to the parser

@@ -80,7 +80,7 @@ class PipeTransport(asyncio.Transport):
             self._link.pause_writing()
 
     def _sent(self, data: bytes | bytearray | memoryview) -> int:
-        """Write and return how many bytes the pipe took; -1 if it no longer has a reader, which ends the transport."""
+        """Write, and return the number of bytes written; -1 if the pipe has no reader, which ends the transport."""
         try:
             return os.write(self.writer, data)
         except BlockingIOError:

@@ -167,7 +167,7 @@ class ClientRequests:
     def _list(self, request: Request, kind: str) -> None:
         """Answer a list request for one of LIST_KINDS. Raises RpcError for a cursor: every list is one page.
 
-        A list that holds only the one tool is sent immediately. Any other may have to wait until servers' lists have
+        A list that holds only the one tool is sent immediately. Other lists may have to wait until servers' lists have
         been read for the first time, for this kind of client, or again after a change.
         """
         session, request_id = self.session, request.id
@@ -315,7 +315,7 @@ class ClientRequests:
         call.send(timeout_s)
 
     def _with_log_level(self, request: Request, connection: Connection) -> Request:
-        """Return the request with the client's log level, if its server expects one. Ask an older server separately."""
+        """Return the request with the client's log level, if its server expects one. An older server gets it separately."""
         client, params = self.session.client, request.params
         if client.log_level is not None and connection.live is not None and connection.live.peer.modern:
             meta = params.get("_meta")
@@ -341,7 +341,7 @@ class ClientRequests:
             raise
 
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
-        """Find a tool as SessionView.find_tool does. A server that starts for it may ask this client questions."""
+        """Find a tool as SessionView.find_tool does. A server that starts for this may send the client requests."""
         session = self.session
         try:
             return session.seen.exposure.find(asked, server)

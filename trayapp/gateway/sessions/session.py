@@ -96,7 +96,7 @@ class Session:
         self.options = session_options(options)
         self.view: View
         self.seen: SessionView  # shared by all sessions of its view with the same options and kind
-        self.follow(dependencies.servers.view)  # replaced once its project is known
+        self.follow(dependencies.servers.view)  # the default until the project is known
         self.cwd = options.get("cwd")
         self.transport = transport
         self.lasting: bool = lasting
@@ -126,7 +126,7 @@ class Session:
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        # A client of 2026-07-28 gets a newer server's questions as they are, so it must be able to answer them itself.
+        # A client of 2026-07-28 gets a newer server's questions unchanged, so it must be able to answer them itself.
         alone = self.client.modern or not self.asks.someone_is_there
         return self.client.capabilities if alone else with_user(self.client.capabilities)
 
@@ -335,7 +335,7 @@ class ClientLists:
     """The lists that one client has received, as JSON, by kind (LIST_KINDS)."""
 
     def __init__(self) -> None:
-        self._had: dict[str, bytes] = {}  # each list as it was when the client last got it, or a notice of its change
+        self._had: dict[str, bytes] = {}  # kind -> the list that the client last received or was notified of
         self._given: set[str] = set()  # kinds that the client requested
         self._awaited: Counter[str] = Counter()  # kinds whose requests are not answered yet
 

@@ -184,7 +184,7 @@ class Subscriptions:
 
     def renew(self, connection: Connection, places: Collection[Place] | None = None) -> None:
         """Subscribe to each of `places` (default: all wanted ones) to which the connection is not subscribed yet. Then
-        end the subscriptions that nobody needs any longer on the server's other connections.
+        end the subscriptions that are no longer needed on the server's other connections.
         """
         live = connection.live
         wanted = [(connection.key, uri) for uri in self.wanted(connection.key)] if places is None else places

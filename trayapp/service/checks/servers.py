@@ -26,7 +26,7 @@ from trayapp.service.command_line import sample_command
 
 SERVERS_NAMED = 5
 NODE_OLDEST = 18  # the oldest version that the SDK of most npx servers supports
-REMEDIES = {  # by the programs that servers need
+REMEDIES = {  # program that servers need -> remedy if it is missing
     **dict.fromkeys(("node", "npx", "npm"), "Install Node.js (https://nodejs.org), or correct the PATH"),
     **dict.fromkeys(("uvx", "uv"), "Install uv (https://docs.astral.sh/uv), or correct the PATH"),
     "docker": "Install Docker, or correct the PATH",
