@@ -24,7 +24,7 @@ Event = tuple[int, bytes]  # source, data; empty data: the source is gone
 
 
 class ThreadedShim(Shim):
-    """A Shim whose connection is a socket object. Threads read from it and from the client; one thread does the rest."""
+    """A Shim whose connection is a socket object. Threads read from it and the client; one thread does the rest."""
 
     def __init__(self, options: dict[str, str], run: str) -> None:
         super().__init__(b"", run)

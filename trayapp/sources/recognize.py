@@ -158,7 +158,7 @@ def recognize(
     `exists`: returns True if a path is on this machine.
     """
     if len(text) > LARGEST:
-        raise UnclearSourceError(f"This has {len(text):,} characters, too many to read", "Paste the server's own snippet")
+        raise UnclearSourceError(f"This has {len(text):,} characters, too many", "Paste the server's own snippet")
     text = _TAGS.sub("\n", text) if "</code>" in text or "</pre>" in text else text  # copied HTML
     text = html.unescape(text) if _ENTITY.search(text) else text
     if any(letter in text for letter in "\0\u202a\u202b\u202d\u202e\u2066\u2067\u2068"):
