@@ -84,7 +84,7 @@ def stale() -> list[str]:
 
 
 def desk(home: Path) -> dict[str, dict[str, Any]]:
-    """Return entries of real servers, as a user may have them. One of them cannot start."""
+    """Create a repository of notes, and return entries of real servers, as a user may have them. One cannot start."""
     notes = home / "notes"
     notes.mkdir()
     (notes / "todo.md").write_text("- write the README\n", encoding="utf-8")

@@ -41,8 +41,8 @@ def require_file(path: Path, remedy: str) -> Path:
 def processes_with(text: str, where: str) -> Iterator[psutil.Process]:
     """Yield the processes that may have a text in their command line or environment. `where`: cmdline or environ.
 
-    Tests search thousands of times, mostly in vain. On Linux, reading /proc takes a fifth of psutil's time. On other
-    systems, all processes are yielded.
+    Tests search thousands of times, mostly without a match. On Linux, reading /proc takes a fifth of psutil's time. On
+    other systems, all processes are yielded.
     """
     if sys.platform != "linux":
         yield from psutil.process_iter()

@@ -204,7 +204,7 @@ async def test_a_tool_that_sessions_have_used_quietly_or_that_works_for_seconds_
 async def test_a_legacy_sse_server_that_works_before_it_asks_asks_each_session_its_own_questions(
     gateway: Gateway, tmp_path: Path
 ) -> None:
-    """All sessions have called the tool before without being asked. Only its transport shows that the server is old."""
+    """All sessions have called the tool before without being asked. Only the transport shows that the server is old."""
     with served("sse older", tmp_path) as entry:
         gateway.write({"s": {"url": entry["url"]}}, http={"port": 0})
         gateway.start()

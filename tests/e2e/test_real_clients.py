@@ -54,7 +54,7 @@ def gemini_cli() -> list[str]:
 
 
 class Person:
-    """A user's home directory for the tool under test; `folder` is the working directory."""
+    """A user's home directory for the tool under test. `folder` is the working directory."""
 
     def __init__(self, home: Path, mine: Path) -> None:
         self.home = home

@@ -39,7 +39,7 @@ class Watcher:
 
     @contextmanager
     def watching(self) -> Iterator[Watcher]:
-        """Watch in a thread until the end of the block."""
+        """Watch in a thread until the end of the block, and yield this watcher."""
         self._thread.start()
         try:
             yield self

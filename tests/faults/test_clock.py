@@ -29,7 +29,7 @@ FORWARD = JUMPS[0]
 
 @pytest.fixture
 def wall(gateway: Gateway, tmp_path: Path) -> Path:
-    """Return the file that sets the wall clock's offset for the gateway's processes. Monotonic clocks stay correct."""
+    """Let a file set the wall clock of the gateway's processes, and return the file. Monotonic clocks stay correct."""
     program = Path(require("faketime")).resolve()
     found = sorted(program.parent.parent.glob("lib/**/faketime/libfaketime.so.1"))
     library = found[0] if found else require_file(Path("libfaketime.so.1"), "install libfaketime")
@@ -46,7 +46,7 @@ def wall(gateway: Gateway, tmp_path: Path) -> Path:
 
 
 def set_to(wall: Path, offset: str) -> None:
-    """Set the clock atomically: a reader sees the old file or the new one."""
+    """Set the clock atomically, so that a reader finds the old file or the new one."""
     fresh = wall.with_suffix(".new")
     fresh.write_text(f"{offset}\n")
     fresh.replace(wall)

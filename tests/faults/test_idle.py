@@ -22,9 +22,9 @@ pytestmark = [
 ]
 SERVERS = 10
 WINDOW_S = 2400.0 if LONG else 10.0  # whole periods of the regular checks, most of which run every 5 or 10 s
-# Only the quietest window counts: effects of the start or a busy machine may disturb the others.
+# Only the quietest window counts, because effects of the start or a busy machine may disturb the others.
 WINDOWS = 1 if LONG else 12
-WAKE_UPS_MOST = 1.0  # per second; 0.4 on an otherwise idle machine
+WAKE_UPS_MOST = 1.0  # per second (0.4 on an otherwise idle machine)
 LASTS_S = 2400.0 if LONG else 8.0  # how long network calls are traced
 NETWORK = "trace=connect,sendto,sendmsg,sendmmsg,bind"
 LOCAL = ("AF_UNIX", "AF_NETLINK")

@@ -1,4 +1,4 @@
-"""A client's session outlives the gateway: each call gets one answer, none is sent twice, all frames are whole."""
+"""A client's session outlives the gateway: each call gets one answer, none is sent twice, and all frames are whole."""
 
 from __future__ import annotations
 

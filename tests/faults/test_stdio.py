@@ -105,7 +105,7 @@ async def killed_by_hand(program: Program, made: Trial) -> None:
 
 
 async def nothing(program: Program, made: Trial) -> None:
-    """Do nothing: the fault ends by itself."""
+    """Do nothing, because the fault ends by itself."""
 
 
 @dataclass(frozen=True)

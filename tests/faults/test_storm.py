@@ -1,4 +1,4 @@
-"""Repeated random kills: no session is lost, no process is left, no call is executed twice."""
+"""Repeated random kills: no session is lost, no process is left, and no call is executed twice."""
 
 from __future__ import annotations
 

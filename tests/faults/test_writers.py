@@ -46,7 +46,7 @@ def switched_off(path: Path) -> set[str]:
 
 
 def begin(home: Path, env: dict[str, str], *argv: str) -> subprocess.Popen[str]:
-    """Start a run in a fork. A test that kills a run uses `launch` instead."""
+    """Start a run in a fork and return its process. A test that kills a run uses `launch` instead."""
     return launch_with(home, env, *argv, program=quick_program())
 
 
@@ -80,7 +80,7 @@ def test_the_first_edits_of_a_file_that_is_not_there_yet_are_all_written(home: P
 @pytest.mark.requirement("file-one-writer")
 @pytest.mark.skipif(os.name == "nt", reason="stops a process")
 def test_a_holder_that_is_killed_is_in_nobodys_way(home: Path, file: Path) -> None:
-    """The kills come at different moments: a process may wait, hold the lock or write."""
+    """Each kill comes at a different moment, when a process may wait, hold the lock or write."""
     for turn in range(6):
         victims, others = [
             [launch(home, "disable", f"s/t{10 * turn + number}") for number in numbers]

@@ -83,7 +83,7 @@ def wait_until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> 
 
 
 def processes_of(home: Path) -> dict[int, str]:
-    """Return the other processes with this MULTI_MCP_HOME in their environment: process id -> command line."""
+    """Return the command lines of the other processes with this MULTI_MCP_HOME in their environment, by process id."""
     found = {}
     for process in processes_with(f"MULTI_MCP_HOME={home}", "environ"):
         try:

@@ -1,4 +1,4 @@
-"""When a gateway hands over to the new program after an upgrade, and how its clients continue."""
+"""Upgrades: when a gateway hands over to the new program, and how its clients continue."""
 
 from __future__ import annotations
 

@@ -279,7 +279,7 @@ class House:
         await self.told()
 
     async def starting(self) -> tuple[Client, anyio.Event]:
-        """Return a client, and the event that lets server `a` start. The cache has the tool `echo` of `a`."""
+        """Start the gateway with a cached server `a`. Return a client, and the event that lets `a` start."""
         self.cache(server("a"), offer("echo"))
         gate = self.net["a"].hold_start()
         self.apply(server("a"))

@@ -22,7 +22,7 @@ pytestmark = [
 
 @pytest.fixture
 def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a .venv with a working program, and replace the installation steps that need a network."""
+    """Create a .venv with a working program and return it. Replace the installation steps that need a network."""
     folder = tmp_path / ".venv"
     program = folder / "bin" / "multi-mcp"
     program.parent.mkdir(parents=True)
@@ -115,7 +115,7 @@ def test_run_names_the_program_as_a_developer_in_the_checkout_would(
 
 
 def what_run_starts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the command line that `dev.py run status` executes."""
+    """Run `dev.py run status` and return the command line that it would execute."""
     started: list[list[str]] = []
 
     def execv(program: str, argv: list[str]) -> None:

@@ -66,7 +66,7 @@ class CleanRoot:
         return [*enter, "--", "/usr/bin/env", "-i", *(pairs if user else ["PATH=/usr/sbin:/usr/bin"]), *argv]
 
     def run(self, *argv: str, user: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run a command in the root to its end and assert that it succeeds."""
+        """Run a command in the root, assert that it succeeds, and return its result."""
         done = subprocess.run(self.command(*argv, user=user), cwd="/", capture_output=True, text=True, check=False)
         assert done.returncode == 0, (argv, done.stdout, done.stderr)
         return done

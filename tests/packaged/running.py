@@ -34,7 +34,7 @@ class Packaged:
         return str(self.bundle / "-".join(filter(None, ["multi-mcp", name])))
 
     def run(self, *argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """Run `multi-mcp ARGV ...` to its end."""
+        """Run `multi-mcp ARGV ...` to its end and return the result."""
         return subprocess.run(
             [self.program(), *argv],
             cwd=self.home,
@@ -109,7 +109,7 @@ class PackagedTray(TrayApp):
         del self.env["PYTHONIOENCODING"]
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        """Start a process of the packaged tray."""
+        """Start a process of the packaged tray and return it."""
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
         argv = [str(self.bundle / "multi-mcp-tray"), *words]
         process = subprocess.Popen(

@@ -21,7 +21,7 @@ DEB_MOST = 28 << 20
 
 @pytest.fixture(scope="module")
 def root(deb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the package's files, as on an installed system."""
+    """Unpack the package and return the folder with its files, as on an installed system."""
     folder = tmp_path_factory.mktemp("root")
     subprocess.run([require("dpkg-deb"), "-x", deb, folder], check=True)
     return folder

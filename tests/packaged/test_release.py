@@ -51,7 +51,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def release(tmp_path: Path) -> Release:
-    """Return a release with dummy packages for all systems."""
+    """Create dummy packages for all systems and return their release."""
     for name in FILES:
         (tmp_path / name).write_text(name, encoding="utf-8")
     return Release("1.2.3", HOME, tmp_path)

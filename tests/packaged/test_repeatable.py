@@ -23,7 +23,7 @@ VERSION = "1.2.3"
 
 @pytest.fixture
 def small(built: Path, tmp_path: Path) -> Path:
-    """Return a build folder with only the shim, the texts and the icons."""
+    """Create a build folder with only the shim, the texts and the icons, and return it."""
     work = tmp_path / "work"
     bundle = work / "out" / "multi-mcp"
     bundle.mkdir(parents=True)

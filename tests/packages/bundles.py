@@ -47,7 +47,7 @@ def launched(*args: str, env: Mapping[str, str] | None = None, **more: Any) -> d
 
 
 def make_bundle(path: Path, document: Any, files: Mapping[str, str] | None = None) -> Path:
-    """Write a bundle with the manifest `document` and a server that reports its arguments."""
+    """Write a bundle with the manifest `document` and a server that reports its arguments. Return its path."""
     contents = {"server/main.py": SERVER, **(files or {}), "manifest.json": json.dumps(document)}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in contents.items():
@@ -56,7 +56,7 @@ def make_bundle(path: Path, document: Any, files: Mapping[str, str] | None = Non
 
 
 def make_archive(path: Path, *entries: tuple[str, str, int]) -> Path:
-    """Write an archive with these entries: name, content and Unix mode. A name may occur twice."""
+    """Write an archive with these entries (name, content and Unix mode) and return its path. A name may occur twice."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("manifest.json", json.dumps(manifest()))
         for name, text, mode in entries:

@@ -24,7 +24,7 @@ R = TypeVar("R", bound=Registry)
 
 @contextmanager
 def running(registry: R) -> Iterator[R]:
-    """Serve a registry until the block ends."""
+    """Serve a registry until the block ends, and yield the registry."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_HEAD(self) -> None:

@@ -51,7 +51,7 @@ class NpmRegistry:
         del self._files[name, version]
 
     def env(self, root: Path) -> dict[str, str]:
-        """Return the variables that restrict npm to this registry and keep its cache below `root`."""
+        """Write npm's settings, and return the variables that limit npm to this registry and a cache below `root`."""
         require("npm")
         (programs := root / "node").mkdir()
         (programs / "node").symlink_to(node())

@@ -26,7 +26,7 @@ SERVERS = {
 
 @pytest.fixture
 def files(home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
-    """Return the files of two AI tools, one of them with servers."""
+    """Create the files of two AI tools, one of them with servers, and return their paths."""
     user = home / "user"
     monkeypatch.setenv("HOME", str(user))
     monkeypatch.setenv("MULTI_MCP_PASSPHRASE", "of the tests")

@@ -181,7 +181,7 @@ class FakePlace:
     # -- control by tests ----------------------------------------------------------------------------------------
 
     def leave(self) -> FakeProcess:
-        """Start a gateway that the tray did not launch, as a shim or an earlier tray does."""
+        """Start a gateway that the tray did not launch, as a shim or an earlier tray does. Return its process."""
         self.left, self.answering, self.ours = FakeProcess(77), True, False
         self.left.is_child = False
         return self.left

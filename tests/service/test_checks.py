@@ -41,7 +41,7 @@ LONG_AGO = 1_000_000_000.0  # Unix seconds, before any running process started
 
 @pytest.fixture
 def world(home: Path) -> CheckContext:
-    """Return the context of a fresh home with a minimal environment."""
+    """Create a minimal environment in a fresh home, and return its context."""
     environ = {"MULTI_MCP_HOME": str(home), "PATH": str(home / "bin"), "HOME": str(home)}
     (home / "bin").mkdir()
     return CheckContext(environ, find_paths(environ), run_dir(environ))

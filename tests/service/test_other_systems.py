@@ -81,7 +81,7 @@ WINDOWS: list[tuple[str, str, Any]] = [
 
 @cache
 def values(platform: str) -> list[Any]:
-    """Return the values of all expressions for a platform. They share a process, because each start takes 0.25 s."""
+    """Return the values of all expressions for a platform, evaluated in one process, because a start takes 0.25 s."""
     rows = {"darwin": MAC, "win32": WINDOWS}[platform]
     lines = [
         f"eval({line!r}, {{**globals(), **vars({IMPORT.format(module='trayapp.' + room)})}})" for room, line, _ in rows

@@ -1,6 +1,6 @@
 """Tests of recognizing servers in published text. A text that needs a shell or names no server is refused.
 
-The texts in `snippets.json`, `published.json` and `unseen.json` were judged by hand: each entry is what the author of
+The texts in `snippets.json`, `published.json` and `unseen.json` were judged by hand. Each entry is what the author of
 the text meant. In `unseen.json`, `wants` lists places in the entry.
 """
 
@@ -985,7 +985,7 @@ def test_a_variable_to_hand_on_that_has_no_name_is_left_out_and_said() -> None:
 @pytest.mark.requirement("source-recognized")
 @pytest.mark.parametrize(
     ("line", "entry"),
-    [  # what Claude Code 2.1 writes, except for the last two lines, which it refuses
+    [  # what Claude Code 2.1 writes, except in the last two cases, which it refuses
         ("npx -e A=b -- -y @a/a", {"command": "npx", "args": ["-y", "@a/a"], "env": {"A": "b"}}),
         ("npx @a/a --scope user -- -y", {"command": "npx", "args": ["@a/a", "-y"]}),
         ("npx --env=A=b B=c @a/a -- --x", {"command": "npx", "args": ["@a/a", "--x"], "env": {"A": "b", "B": "c"}}),

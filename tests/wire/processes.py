@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def start(code: str, *argv: str, **more: Any) -> subprocess.Popen[str]:
-    """Start Python code as a process that can import this project, with pipes for stdin and stdout."""
+    """Start a process of Python code that can import this project. Return it with pipes for stdin and stdout."""
     return subprocess.Popen(
         [sys.executable, "-c", code, *argv],
         env={**os.environ, "PYTHONPATH": str(ROOT)},

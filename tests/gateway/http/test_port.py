@@ -207,7 +207,7 @@ def test_a_token_that_cannot_be_kept_is_a_new_one(tmp_path: Path, caplog: Any) -
 
 @pytest.mark.requirement("safe-flood")
 async def test_connections_that_say_nothing_keep_nobody_out(tmp_path: Path) -> None:
-    """Connections whose first request never ends do not block other clients, either."""
+    """The same holds for connections whose first request never ends."""
     async with place(tmp_path) as at, at.http() as http:
         assert (await http.get("/health")).status_code == 200
         flood = []

@@ -206,13 +206,13 @@ class InMemory:
     """An SDK TokenStorage that holds nothing."""
 
     async def get_tokens(self) -> None:
-        """Return None: no token is stored."""
+        """Return None, because no token is stored."""
 
     async def set_tokens(self, tokens: Any) -> None:
         raise AssertionError(tokens)
 
     async def get_client_info(self) -> None:
-        """Return None: no client is registered."""
+        """Return None, because no client is registered."""
 
     async def set_client_info(self, info: Any) -> None:
         raise AssertionError(info)

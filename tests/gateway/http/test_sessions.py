@@ -175,7 +175,7 @@ async def test_of_very_many_idle_sessions_the_oldest_end_and_their_clients_begin
 
 
 async def test_no_session_with_an_open_request_ends_for_many_idle_ones(tmp_path: Path) -> None:
-    """A restored session with an open request does not end, either. Sessions whose clients have left end first."""
+    """A restored session with an open request stays open as well. Sessions whose clients have left end first."""
     async with port(tmp_path, idle_most=3) as (at, http):
         idle, away, gone = await opened(http), await opened(http), await opened(http)
         for times, session in enumerate((away, gone), 1):

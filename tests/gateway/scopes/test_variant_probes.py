@@ -1,4 +1,4 @@
-"""How long a list waits while servers are read for its kind of client."""
+"""The time that a list waits while servers are read for its kind of client."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ async def test_a_newer_client_hears_of_it_where_it_listens(tmp_path: Path, moder
 @pytest.mark.requirement("subscribe-both-eras")
 @pytest.mark.parametrize("modern", [False, True])
 async def test_an_update_of_a_sub_resource_reaches_who_follows_the_resource_above(tmp_path: Path, modern: bool) -> None:
-    """MCP: an updated URI "might be a sub-resource of the one that the client actually subscribed to"."""
+    """In MCP, an updated URI "might be a sub-resource of the one that the client actually subscribed to"."""
     async with house(tmp_path) as made:
         for name in ("a", "b"):  # their resources share a URI, so clients see the one of `a` under another URI
             with_resources(made, name, modern=modern)

@@ -155,7 +155,7 @@ class Desktop:
     eye: Any = None  # our connection to the screen, because a program for each picture takes 20 times as long
 
     def start(self, argv: list[str], **environ: str) -> subprocess.Popen[Any]:
-        """Start a program, which ends with the session."""
+        """Start a program, which ends with the session, and return its process."""
         log = (self.home / f"{Path(argv[0]).name}.log").open("ab")
         with log:
             process = subprocess.Popen(
@@ -209,7 +209,7 @@ class Desktop:
             return bool(connection.send_and_get_reply(message_bus.NameHasOwner(name)).body[0])
 
     def start_panel(self, panel: Panel) -> subprocess.Popen[Any]:
-        """Start the panel and wait until it accepts icons."""
+        """Start the panel, wait until it accepts icons, and return its process."""
         if panel == "tint2":
             process = self.start([require("tint2"), "-c", str(_written(self.home / "tint2rc", TINT2))])
             until(lambda: _tray_owner(self.environ["DISPLAY"]), "tint2 is the tray")
@@ -236,7 +236,7 @@ class Desktop:
         return process
 
     def _start_gnome(self) -> subprocess.Popen[Any]:
-        """Start GNOME Shell and the system bus that it requires. The shell is its own window manager."""
+        """Start GNOME Shell, a window manager itself, and the system bus that it requires. Return the shell's process."""
         require_file(GNOME_EXTENSIONS / APPINDICATOR, "install gnome-shell-extension-appindicator")
         data = self.home / "data"
         _written(data / "gnome-shell/modes/icons.json", json.dumps(GNOME_MODE))
@@ -270,7 +270,7 @@ class Desktop:
             return bool(connection.send_and_get_reply(ask).body[0][1])
 
     def start_notifications(self) -> subprocess.Popen[Any]:
-        """Start dunst and wait until it accepts notifications."""
+        """Start dunst, wait until it accepts notifications, and return its process."""
         process = self.start([require("dunst"), "-conf", str(_written(self.home / "dunstrc", DUNST))])
         until(lambda: self.owns(NOTIFICATIONS), "dunst is the notification server")
         return process
@@ -306,7 +306,7 @@ def middle(box: Box) -> tuple[int, int]:
 
 @contextmanager
 def desktop_session(panel: Panel | None, notifications: bool = False) -> Iterator[Desktop]:
-    """Run a desktop with this panel, or without one if it is None. End all of its processes afterwards."""
+    """Run a desktop with this panel, or without one if it is None, and yield it. End all its processes afterwards."""
     home = Path(tempfile.mkdtemp(prefix="mm-desk-", dir="/tmp"))
     screen, display = _start_screen()
     environ = {

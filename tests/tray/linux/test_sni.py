@@ -213,7 +213,7 @@ def signals_of(item: Item, members: list[str]) -> Callable[[int], list[str]]:
 
 
 def told_by(item: Item, members: list[str]) -> Iterator[tuple[str, Any]]:
-    """Collect the item's signals with these names from now on. Yield the name and body of each."""
+    """Collect the item's signals with these names from now on. Return an iterator over their names and bodies."""
     connection = open_dbus_connection(item.address)
     connection.send_and_get_reply(message_bus.AddMatch(MatchRule(type="signal", sender=item.bus_name)))
 
