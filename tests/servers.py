@@ -54,9 +54,9 @@ def git(repository: Path) -> list[str]:
 
 
 def npm(package: str) -> list[str]:
-    """Return what npx would run for a package: node and the first program in the package's `bin`.
+    """Return the command that npx would run for a package: node and the first program in the package's `bin`.
 
-    Node.js is the one from PyPI, which keeps compiled code: starts take a quarter less than with many systems' own.
+    Node.js comes from PyPI. It caches compiled code, so starts take a quarter less time than with many systems' Node.js.
     """
     folder = require_file(NPM_SERVERS / "node_modules" / package, REMEDY)
     manifest = json.loads((folder / "package.json").read_text(encoding="utf-8"))
