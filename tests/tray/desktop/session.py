@@ -236,7 +236,7 @@ class Desktop:
         return process
 
     def _start_gnome(self) -> subprocess.Popen[Any]:
-        """Start GNOME Shell, which needs a system bus but no window manager, and return the shell's process."""
+        """Start a system bus and GNOME Shell, which needs no window manager. Return the shell's process."""
         require_file(GNOME_EXTENSIONS / APPINDICATOR, "install gnome-shell-extension-appindicator")
         data = self.home / "data"
         _written(data / "gnome-shell/modes/icons.json", json.dumps(GNOME_MODE))
