@@ -315,7 +315,7 @@ class ClientRequests:
         call.send(timeout_s)
 
     def _with_log_level(self, request: Request, connection: Connection) -> Request:
-        """Return the request with the client's log level, if its server expects it. Otherwise, set the server's level."""
+        """Return the request with the client's log level if its server expects that. If not, set the server's level."""
         client, params = self.session.client, request.params
         if client.log_level is not None and connection.live is not None and connection.live.peer.modern:
             meta = params.get("_meta")
