@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["require"]
 
-ENDED_S = 10.0  # for gateways to end, even with stubborn servers
+ENDED_S = 10.0  # time limit for gateways to end, even with stubborn servers
 # Folders whose tests start programs and wait for them.
 LONG = ("auth", "cli", "confinement", "conformance", "e2e", "faults", "packaged", "packages", "panel", "tray")
 TESTS = Path(__file__).parent

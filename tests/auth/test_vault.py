@@ -206,7 +206,7 @@ async def test_a_signal_of_an_unlocked_keyring_leads_to_an_immediate_access() ->
         said.put_nowait(None)
         await settle()
         desk.entries.mood = "well"
-        said.put_nowait(None)  # at the same clock time as the refusal
+        said.put_nowait(None)  # the clock still shows the time of the refusal
         with anyio.fail_after(10):
             while desk.vault.state != "available":
                 await anyio.lowlevel.checkpoint()

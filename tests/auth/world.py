@@ -34,9 +34,9 @@ class Person:
         self._start()
 
     def restart(self, tasks: anyio.abc.TaskGroup | None = None) -> None:
-        """Replace the gateway with one that runs in `tasks` and knows only what is in the keyring."""
+        """Replace the gateway with one that runs in `tasks` and has only the data in the keyring."""
         self.accounts.vault.close()
-        vars(KNOWN).update(vars(KnownSecrets()))  # like a new process
+        vars(KNOWN).update(vars(KnownSecrets()))  # a new process knows no secrets yet
         self.tasks, before = tasks or self.tasks, self.tasks
         self._start()
         self.tasks = before

@@ -172,7 +172,7 @@ async def test_while_there_is_no_route_no_address_is_asked_or_failed_but_process
         await settle()
         await made.pool.find("here").ensure()
         routed = offline(made)
-        silent(made, "far")  # as happens without a network
+        silent(made, "far")  # requests time out without a network
         await probed(made)
         await made.clock.pass_(60)  # long enough for a health check to be due
         assert (made.state("far"), made.net["far"].opened) == (State.CONNECTED, 1)

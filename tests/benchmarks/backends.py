@@ -93,7 +93,8 @@ class Backend:
         """Start the process unless it runs or uses stdio. A restarted server keeps its port. Raises BrokenError."""
         if self.kind.carrier == "stdio" or self.process is not None:
             return
-        self.process = subprocess.Popen(self.argv, env={}, stdout=subprocess.PIPE, text=True)  # no MARK
+        # The environment is empty, without MARK, because the process belongs to no stage.
+        self.process = subprocess.Popen(self.argv, env={}, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         said = self.process.stdout.readline()
         if not said:

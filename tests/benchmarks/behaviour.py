@@ -221,7 +221,7 @@ async def look(way: str, name: str, place: Place, kind: Kind, backend: Backend, 
     began = time.perf_counter()
     try:
         await anyio.to_thread.run_sync(backend.start)  # the previous row may have killed the server
-        await anyio.to_thread.run_sync(place.door, kind, backend)  # before the time limit of the row begins
+        await anyio.to_thread.run_sync(place.door, kind, backend)  # takes long, so it precedes the time limit
         with anyio.fail_after(stretched(limits.row)):
             async with pair_at(place, kind, backend, limits) as pair:
                 seen = await BEHAVIOURS[name](pair)

@@ -20,7 +20,7 @@ PROTOCOL = "2025-06-18"
 READ_BYTES = 1 << 16  # the capacity of a pipe
 STOP_GRACE_S = 5.0  # between closing stdin and killing the process
 FOREIGN_GRACE_S = 1.5  # shorter, because one peer ignores the end of stdin
-ANSWER_LIMIT_S = 20.0  # for one exchange or series of calls, far more than it should take
+ANSWER_LIMIT_S = 20.0  # limit of one exchange or series of calls, far above the usual duration
 HELLO = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "benchmark", "version": "1"}}
 READY = b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
 

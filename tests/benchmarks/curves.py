@@ -18,8 +18,8 @@ GROWN_LEAST = 1.5  # multiple of the cost at the smallest size, below which grow
 class Curve:
     """One cost at increasing sizes. `points` maps size to cost. A `flat` curve should not grow at all."""
 
-    axis: str  # what grows, such as "tools"
-    name: str  # what is measured, such as "start"
+    axis: str  # the growing quantity, such as "tools"
+    name: str  # the cost, such as "start"
     unit: str
     points: dict[int, float] = field(default_factory=dict)
     flat: bool = False

@@ -17,8 +17,8 @@ from trayapp.service.gateway_launch import await_gone
 from trayapp.wire import control
 
 COLD_MOST_MS, WARM_MOST, HUNG_MOST_MS = 300, 1.6, 1000
-PATIENCE_S = 20.0  # for tools that should appear immediately
-LOOK_S = 0.005  # between two tools/list requests
+PATIENCE_S = 20.0  # longest wait for tools that should appear immediately
+LOOK_S = 0.005  # pause between two tools/list requests
 STUCK = (sys.executable, "-I", "-S", "-c", "import os\nwhile os.read(0, 65536): pass")  # never answers
 
 

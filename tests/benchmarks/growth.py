@@ -26,7 +26,7 @@ from tests.fixtures import replay_server
 from trayapp.wire.control import SETTLE, ControlClient
 
 MS = 1000.0  # milliseconds per second
-LONGEST_S = 300.0  # for a first run with 100 servers on a busy machine
+LONGEST_S = 300.0  # limit of a first run with 100 servers on a busy machine
 
 
 def figures(sizes: Sequence[int] = SIZES) -> list[Figure]:

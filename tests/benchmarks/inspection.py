@@ -30,7 +30,7 @@ from trayapp.wire.jsonio import loads
 
 WITHOUT, ROUNDS = "without inspection", 5
 OFF: dict[str, Any] = {"suspicious": "off", "approve_changes": "off"}
-SERVERS, TOOLS = 10, 500  # in a first run
+SERVERS, TOOLS = 10, 500  # of the first run's workload
 FIRST, JUDGED = Target("ratio", 1.05), Target("value", 5.0)
 
 

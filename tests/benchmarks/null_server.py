@@ -15,7 +15,7 @@ SCHEMA = {"type": "object", "properties": {"size": {"type": "integer", "descript
 TOOLS = [{"name": "echo", "description": "Text of the wanted length", "inputSchema": SCHEMA}]
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
-results: dict[int, bytes] = {}  # by size, cached so that making the text is not measured
+results: dict[int, bytes] = {}  # results by size, cached so that making the text is not measured
 
 
 def compact(value: object) -> bytes:

@@ -34,10 +34,10 @@ class Success:
 class Limits:
     """The time limits of rows in seconds, for a quiet machine. A row that exceeds one is red."""
 
-    hung: float = 1.0  # for the other servers' tools beside a server that hangs
-    death: float = 1.0  # for one error after a server's death
-    row: float = 8.0  # for a whole row
-    left: float = 15.0  # for leftovers to end: 10 s, plus a few in which an HTTP client might return
+    hung: float = 1.0  # until the other servers' tools are listed beside a server that hangs
+    death: float = 1.0  # from a server's death to the error
+    row: float = 8.0  # the duration of a whole row
+    left: float = 15.0  # until leftovers end: 10 s, and a few more in which an HTTP client might return
 
 
 class NotOfferedError(Exception):

@@ -47,9 +47,9 @@ KEPT = 100_000  # calls in the history
 BATCH = 5_000  # calls per write
 SIZE = 50_000_000  # bytes, the history's size limit
 TURN = 100  # calls
-LIMIT_MS = 20_000.0  # for any wait in the browser
-STREAM_OPEN_S = 0.5  # until a loaded page receives live updates
-TAB_OPEN_S = 1.0  # until a new page's browser processes have started, on the two cores that they share with the gateway
+LIMIT_MS = 20_000.0  # limit of any wait in the browser
+STREAM_OPEN_S = 0.5  # enough for a loaded page to receive live updates
+TAB_OPEN_S = 1.0  # enough for a new page's browser processes to start, on the two cores shared with the gateway
 CLIENTS = ("claude-code", "codex", "cursor")
 PAGES = {"Overview": "", "Tools": "tools", "Activity": "activity", "AI tools": "clients", "Health": "health"}
 FILTERS = {"words": "words=invoice", "a tool": "tool=create_invoice", "failures": "failed=yes", "no call": "words=zzz"}
@@ -267,7 +267,7 @@ def measure_history(calls: int) -> Iterator[Figure]:
                 for kept in (True, False) if turn % 2 else (False, True):
                     configure(home, history=kept)
                     control_client.call(control.RELOAD)
-                    time.sleep(2 * FLUSH_S)  # until the previous turn's rows are written
+                    time.sleep(2 * FLUSH_S)  # by then, the previous turn's rows are written
                     name = f"{OURS}, history" if kept else "no history"
                     with without_collections():
                         before = cpu_s(started.pid)

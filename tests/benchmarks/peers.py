@@ -46,10 +46,10 @@ from tests.fixtures.ending import end
 Entries = Mapping[str, Mapping[str, Any]]  # server -> {"command", "args", "env"} or {"url"}
 Shape = Literal["stdio", "shim", "http", "sse"]
 HOST = "127.0.0.1"
-LISTENS_S = 30.0  # after which a gateway that does not listen is broken
-LISTED_S = 30.0  # after which a gateway that lists too few tools is broken
+LISTENS_S = 30.0  # time after which a gateway that does not listen counts as broken
+LISTED_S = 30.0  # time after which a gateway that lists too few tools counts as broken
 POLL_S = 0.002
-END_S = 3.0  # from SIGTERM to SIGKILL
+END_S = 3.0  # time from SIGTERM to SIGKILL
 LEFT_S = 1.0  # how long servers may outlive their gateway before they are killed
 SERVER = "{server...}"  # replaced by the words of the only server's command
 
@@ -123,7 +123,7 @@ class Reach:
     env: Mapping[str, str]
     url: str
     names: Callable[[str, str], str] = field(repr=False)
-    pids: tuple[int, ...] = ()  # of the gateway
+    pids: tuple[int, ...] = ()  # the gateway's process ids
     headers: Mapping[str, str] = field(default_factory=dict)  # sent with every HTTP request
 
     def tool(self, server: str, tool: str) -> str:

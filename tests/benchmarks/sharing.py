@@ -28,9 +28,9 @@ from trayapp.wire.rundir import run_dir
 
 MIB = 1 << 20  # bytes
 CLIENTS = (1, 5, 20)
-REAL_CLIENTS = 5  # with ten real servers each, which is 50 processes the direct way
+REAL_CLIENTS = 5  # clients of ten real servers, which is 50 processes the direct way
 PEER_CLIENTS = (5,)  # some peers start a large process for each client
-SHARED_MOST = 0.25  # as a fraction of the memory that the direct way takes
+SHARED_MOST = 0.25  # fraction of the memory that the direct way takes
 CONNECT_LIMIT_S = 120.0  # enough for ten real servers on a busy machine
 SIZE, IN_FLIGHT = 100, 8  # characters per answer, and concurrent calls per client
 ROUNDS, BOX_S, MOST_CALLS = 3, 0.7, 6000  # rounds, seconds per round, and the most calls per round by all clients
@@ -131,7 +131,7 @@ def reached(name: str, opened: Callable[[Workload, Path], AbstractContextManager
 def connect_all(home: Home) -> None:
     """Connect all servers of the home's gateway. Raises BrokenError."""
     with ControlClient(run_dir(home.env), CONNECT_LIMIT_S) as control:
-        control.call(SETTLE)  # until the first run has closed the connections that it opened to list tools
+        control.call(SETTLE)  # waits until the first run has closed its connections for listing tools
         for server in control.call(SNAPSHOT)["servers"]:  # one by one: RECONNECT for all skips idle ones
             control.call(RECONNECT, {"server": server["name"]})
     home.await_states("connected")

@@ -51,7 +51,7 @@ def bare_start() -> float:
 
 
 def spawned(way: Way) -> tuple[float, float]:
-    """Spawn what a client spawns. Return the milliseconds until initialize was answered, and until tools/list was."""
+    """Spawn the way's process. Return the milliseconds until initialize and until tools/list were answered."""
     start = time.perf_counter()
     with Client(way.argv, way.env) as client:
         client.initialize()

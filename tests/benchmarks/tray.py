@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from tests.tray.bus import NotificationServer
 
 ALLOW = "Allow once"  # a button of the notification
-LIMIT_S = 20.0  # for every wait
+LIMIT_S = 20.0  # limit of every wait
 LOOK_S = 0.002  # polling interval, and therefore the error of a figure
-REST_S = 3.0  # after which a start's work is done
+REST_S = 3.0  # enough for a start's work to end
 CLICKS = 5  # per start
 DRAWN_S = 0.2  # people take at least this long to read a notification
 READY, DISABLED = "1 of 1 server ready", "all servers are disabled"
@@ -102,7 +102,7 @@ def answered(client: Client, frame: bytes) -> float:
 
 
 def idle(pid: int, seconds: float) -> Iterator[Figure]:
-    """Measure what the tray costs while nothing happens in the gateway."""
+    """Measure the tray's processor use, wake-ups and memory while nothing happens in the gateway."""
     time.sleep(REST_S)
     meter = Meter(pid)
     time.sleep(seconds)

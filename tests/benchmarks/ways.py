@@ -39,7 +39,7 @@ FOREIGN = ("PYTHONPATH", "PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE", "PYTHONPRO
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What a client spawns, and the name that it has for the null server's tool."""
+    """A command that a client spawns, and the name under which the client sees the null server's tool."""
 
     name: str
     argv: tuple[str, ...]
@@ -116,7 +116,7 @@ class Home:
         return ControlClient(run_dir(self.env), SETTLE_LIMIT_S)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return what `status --json` prints. Raises NoGatewayError."""
+        """Return the gateway's snapshot, which `status --json` prints. Raises NoGatewayError."""
         with self.control() as gateway:
             answer: dict[str, Any] = gateway.call(control.SNAPSHOT)
             return answer

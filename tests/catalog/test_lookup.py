@@ -167,7 +167,7 @@ def test_filter_15_a_tool_that_is_switched_off_is_not_found_and_the_error_says_w
         lookup(("a", "get"), ("a", "put"), hidden=(("a", "get"),)).find(asked)
     assert caught.value.code == "tool_not_found"
     assert "disabled in servers.yaml" in caught.value.hint
-    assert caught.value.title == f"{asked} cannot be called"  # rather than claiming that no tool has that name
+    assert caught.value.title == f"{asked} cannot be called"  # the title does not deny that the tool exists
 
 
 def test_sec_23_a_tool_that_waits_for_an_approval_says_so() -> None:

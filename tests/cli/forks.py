@@ -19,7 +19,7 @@ import threading
 import time
 from typing import IO, Any
 
-LATER = (  # what many runs of the command line import after their start
+LATER = (  # modules that many runs of the command line import after their start
     "ctypes", "encodings.idna", "importlib_metadata", "jeepney.io.blocking", "keyring.backends.SecretService",
     "rich.live", "rich.status", "rich.table", "trayapp.auth.os_keyring", "trayapp.auth.sealed", "trayapp.auth.vault",
     "trayapp.backends.stdio.npx", "trayapp.catalog.tool_class", "trayapp.confinement.record",

@@ -19,7 +19,7 @@ def main() -> int:
     sent = parent.sendmsg([asked], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
     if asked[sent:]:  # sending nothing would fail if the run has already ended
         parent.sendall(asked[sent:])
-    for number in (0, 1):  # or readers of the run's output would also wait for this process
+    for number in (0, 1):  # otherwise, readers of the run's output would wait for this process, too
         os.close(number)
     code = parent.recv(1)
     parent.recv(1)  # returns when the run's process has ended

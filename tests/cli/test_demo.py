@@ -59,7 +59,7 @@ def test_a_process_gets_a_moment_to_end_and_is_named_and_killed_after_it(seconds
 
         class Report(DemoReport):
             def step(self, name: str, *about: Any, **more: Any) -> None:
-                if name == "stop":  # like the guardian, which outlives the gateway
+                if name == "stop":  # a process that outlives the gateway, like the guardian
                     late.append(subprocess.Popen(["sleep", seconds], env={**os.environ, HOME_VARIABLE: str(home)}))
 
         demo = Demo(home, Report(as_json=True))

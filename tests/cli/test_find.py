@@ -205,7 +205,7 @@ def test_a_bundle_of_the_registry_is_fetched_and_compared_with_its_hash(person: 
                 refused = person.says("add", f"com.acme/{name}", "--yes")
                 assert (refused.returncode != 0, why in refused.stderr) == (True, True), refused.stderr
             files.data = data + b"more"
-            assert person.says("add", "com.acme/wiki-bundle", "--yes").returncode == 0  # from the cache
+            assert person.says("add", "com.acme/wiki-bundle", "--yes").returncode == 0  # the cache has the bundle
             assert "  wiki-bundle:" in person.servers.read_text("utf-8")
             rows[0]["server"]["packages"][0]["fileSha256"] = "1" * 64
             refused = person.says("add", "com.acme/wiki-bundle", "--yes", "--as", "other")

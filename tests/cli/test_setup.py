@@ -124,7 +124,7 @@ def test_a_person_chooses_servers_and_tools(person: Person) -> None:
     cursor = person.file(".cursor/mcp.json", '{"mcpServers": {"a": {"command": "aa"}, "b": {"command": "bb"}}}')
     codex = person.file(".codex/config.toml", "# mine\n")
     shown = person.answers("setup", typed="\n1\n1\n")
-    assert shown.count("Enter all, none, or some of the numbers above") == 1  # after the empty line
+    assert shown.count("Enter all, none, or some of the numbers above") == 1  # the answer to the empty line
     assert "Import 2 servers?" in shown
     assert "Connect 2 AI tools?" in shown
     told = "Importing moves servers from the AI tools' files to servers.yaml. To undo it: multi-mcp setup --undo"
@@ -157,7 +157,7 @@ def test_the_servers_are_started_and_each_is_named_with_its_tools_or_with_what_i
     assert "mine: 3 tools" in lines
     assert [line for line in lines if line.startswith("broken: Cannot start broken: no program no-such-program")]
     assert [line for line in lines if line.startswith("off: ") and "stays disabled" not in line] == []
-    assert "mine: 3 tools" in run_cli(person.home, "setup", "--yes", env=person.env).stdout  # with a running gateway
+    assert "mine: 3 tools" in run_cli(person.home, "setup", "--yes", env=person.env).stdout  # the gateway runs now
 
 
 @pytest.mark.parametrize("flags", [("--dry-run",), ("--undo",), ("--yes", "--no-start")], ids=" ".join)

@@ -80,7 +80,7 @@ def wanted(client: Client) -> object:
 
 
 def beside(path: Path) -> list[Path]:
-    """Return the file and those made from it: backups and leftovers of a write."""
+    """Return the file, and its backups and leftovers of writes."""
     return sorted(other for other in path.parent.iterdir() if path.name in other.name)
 
 
@@ -213,7 +213,7 @@ def test_a_file_that_was_saved_meanwhile_is_not_overwritten(desk: Desk) -> None:
 def test_an_entry_is_not_written_if_it_cannot_be_recorded_nor_recorded_if_it_cannot_be_written(cursor: Desk) -> None:
     client, world, path = cursor
     before = written(path, samples(client)["plain"])
-    full = replace(world, record=path / "clients.json")  # in a folder that is a file, so it cannot be written
+    full = replace(world, record=path / "clients.json")  # the folder is a file, so the record cannot be written
     with pytest.raises(StorageError, match="Cannot write"):
         connect(client.name, full)
     assert path.read_bytes() == before

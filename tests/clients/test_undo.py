@@ -124,7 +124,7 @@ def test_an_undo_that_was_interrupted_before_its_note_is_finished_by_the_next(tm
     original = path.read_bytes()
     move(client, world)
     (left,) = recorded_moves(world)
-    path.write_bytes(original)  # as an interrupted undo leaves it
+    path.write_bytes(original)  # the state after an interrupted undo
     left.backup.unlink()
     (done,) = put_back(world)
     assert (done.why_not, path.read_bytes()) == ("", original)

@@ -393,7 +393,7 @@ def test_the_sample_names_no_place_and_runs_wherever_this_installation_lies(comm
 @pytest.mark.parametrize(
     ("entry", "is_ours"),
     [
-        ("[/usr/lib/multi-mcp/multi-mcp-shim, sample-server]", True),  # as the first release wrote it
+        ("[/usr/lib/multi-mcp/multi-mcp-shim, sample-server]", True),  # the form of the first release
         ("[/usr/lib/multi-mcp/multi-mcp, sample-server]", True),
         ("[multi-mcp, sample-server, more]", False),
         ("[other, sample-server]", False),

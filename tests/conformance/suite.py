@@ -16,7 +16,7 @@ from tests.tools import node, require_file
 
 REMEDY = "`python3 packaging/dev.py test` installs it"
 WHOLE_RUN_S = 240.0  # limit of one run on a busy machine, although most take 4 to 30 s
-CLIENT_MS = 60_000  # for one scenario, while all scenarios of its revision run concurrently
+CLIENT_MS = 60_000  # limit of one scenario, while all scenarios of its revision run concurrently
 PASSED, NEUTRAL = "SUCCESS", "INFO"
 WRONG = frozenset({"FAILURE", "WARNING"})
 _STAMP = re.compile(r"-\d{4}-\d\d-\d\dT[\d-]+Z$")  # the timestamp at the end of a result folder's name

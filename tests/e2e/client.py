@@ -18,8 +18,8 @@ import anyio.abc
 
 from tests.patience import stretched
 
-PATIENCE_S = 25.0  # for a busy machine that starts six servers
-END_S = 5.0  # from the end of stdin to the end of the process
+PATIENCE_S = 25.0  # enough for a busy machine to start six servers
+END_S = 5.0  # limit from the end of stdin to the end of the process
 LINE_LIMIT = 64 << 20
 Message = dict[str, Any]
 
@@ -37,7 +37,7 @@ class Conversation:
 
     def __init__(self) -> None:
         self.told: list[Message] = []
-        self.requests: list[Message] = []  # from the server; only tests answer them
+        self.requests: list[Message] = []  # requests from the server, which only tests answer
         self.stray: list[Message] = []  # answers to no open request, of which there must be none
         self._open: dict[Any, asyncio.Future[Message]] = {}
         self._ids = count(1)
@@ -197,7 +197,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     except TimeoutError:
         process.kill()
         await process.wait()
-    process._transport.close()  # type: ignore[attr-defined]  # asyncio offers no other way to free its pipes at once
+    process._transport.close()  # type: ignore[attr-defined]  # asyncio has no other way to free its pipes immediately
 
 
 def _key(request_id: Any) -> tuple[type, Any]:

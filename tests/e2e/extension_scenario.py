@@ -284,7 +284,7 @@ async def task_needs_the_capability(visitor: Visitor) -> Any:
 async def older_task_completes(visitor: Visitor) -> Any:
     task = (await visitor.call("slow_compute", as_task=True, seconds=0.2))["task"]
     done = await visitor.request("tasks/result", taskId=task["taskId"])
-    seen = await visitor.request("tasks/get", taskId=task["taskId"])  # after the result, when its status is certain
+    seen = await visitor.request("tasks/get", taskId=task["taskId"])  # after the result, the status is certain
     assert done["_meta"][META + "related-task"]["taskId"] == task["taskId"]
     link = done["content"][1]["uri"]
     return [task, seen, done, told(await visitor.request("resources/read", uri=link))]

@@ -25,7 +25,7 @@ from typing import Any
 
 from trayapp.model.late import _LatePattern
 
-LATER = (  # what a gateway imports after its start: for a call, its HTTP port or a server over HTTP
+LATER = (  # modules that a gateway imports after its start: for a call, its HTTP port or a server over HTTP
     "anyio._backends._asyncio", "httpcore2", "keyring.backends.SecretService", "re2", "truststore",
     "trayapp.backends.http.streamable", "trayapp.backends.wake.linux",
     "trayapp.config.edits", "trayapp.inspection.encoded", "trayapp.inspection.screening",
@@ -99,8 +99,9 @@ def the_parent() -> Parent:
 
 
 def start_forked(argv: list[str], env: Mapping[str, str], folder: Path, verbs: Sequence[str] = ()) -> Forked:
-    """Start `multi-mcp ARGV...` with /dev/null for its standard streams. `verbs`: what runs its own verbs, if not the
-    program itself.
+    """Start `multi-mcp ARGV...` with /dev/null for its standard streams.
+
+    `verbs`: the command with which the panel runs verbs, by default the program itself.
     """
     pid, (end,) = the_parent().ask("start", argv, dict(env), str(folder), list(verbs))
     return Forked(the_parent(), pid, end)

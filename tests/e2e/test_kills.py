@@ -35,7 +35,7 @@ BEGUN = 60  # calls that are answered before the kill
 # Rounds for each way and each of two servers, so 26 for a way. The gateway and the server are killed in turn.
 ROUNDS = 13 if world.LONG else 2
 LOOK_AGAIN_S = 0.1
-BACKOFF_S = 1  # for a server that was killed at its start, or whose port was closed for a moment
+BACKOFF_S = 1  # backoff after a server was killed at its start, or its port was closed for a moment
 FEW, AGAIN = 6, 5  # sessions, and questions in each session, of one round
 
 

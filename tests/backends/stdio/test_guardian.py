@@ -89,7 +89,7 @@ def test_a_process_is_known_by_its_start_time_and_one_that_ended_has_none() -> N
         assert not guardian.alive((made.pid, ""))
         os.kill(made.pid, signal.SIGKILL)
         os.waitid(os.P_PID, made.pid, os.WEXITED | os.WNOWAIT)
-        assert start_time(made.pid) == ""  # because it is a zombie
+        assert start_time(made.pid) == ""  # a zombie counts as ended
         assert not guardian.alive((made.pid, started))
     assert start_time(made.pid) == ""
 

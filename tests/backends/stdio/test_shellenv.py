@@ -40,7 +40,7 @@ pytestmark = [
 
 GENEROUS_S = 30.0  # a shell answers within 20 ms on a quiet machine
 CLEANS_UP_S = 3.0  # enough for a busy machine to reach the rc file
-SHORT_S = 0.5  # for a shell that never answers
+SHORT_S = 0.5  # time limit for a shell that never answers
 NOISE = "MOTD: multi-mcp = fun; PATH=/wrong"
 
 # shell -> the rc file that an interactive login shell reads, and the text written to it
@@ -176,7 +176,7 @@ def test_csh_is_not_given_the_login_flag_that_it_takes_alone() -> None:
 OUTPUTS: list[tuple[str, dict[str, str] | None]] = [
     ("noise Mbegin\nA=1\0B=x=y\0Mend\n", {"A": "1", "B": "x=y"}),
     ("Mbegin\nA=1\0B=two\nlines\0Mend\nMend", {"A": "1", "B": "two\nlines"}),
-    ("Mbegin\nA=1\nB=two\nlines\nC=3\nMend\n", {"A": "1", "B": "two\nlines", "C": "3"}),  # from an `env` without -0
+    ("Mbegin\nA=1\nB=two\nlines\nC=3\nMend\n", {"A": "1", "B": "two\nlines", "C": "3"}),  # an `env` without -0
     ("Mbegin\nA=1\0SHLVL=2\0PWD=/\0OLDPWD=/\0_=Mbegin\0B=2\0Mend", {"A": "1", "B": "2"}),
     ("Mbegin\nA=1\0no equals\0=x\0BASH_FUNC_f%%=() {\0Mend", {"A": "1"}),
     ("title: echo M''begin; echo M''end Mbegin\nA=1\0Mend", {"A": "1"}),
