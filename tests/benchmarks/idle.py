@@ -53,7 +53,7 @@ def watched(pid: int, seconds: float, when: str) -> Iterator[Figure]:
 
 
 class Meter:
-    """A meter of a process's CPU time and wake-ups. The latter are counted by thread on Linux, and in total elsewhere."""
+    """A meter of a process's CPU time and wake-ups. Linux counts wake-ups by thread, other systems in total."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
