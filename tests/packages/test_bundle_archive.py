@@ -107,7 +107,7 @@ def test_a_file_that_changed_after_it_was_shown_is_not_unpacked(tmp_path: Path) 
     path = make_bundle(tmp_path / "demo.mcpb", manifest())
     shown = read_archive(path)
     make_bundle(path, manifest(), {"server/evil.py": "evil"})
-    with pytest.raises(BadBundleError, match="not the file that was shown"):
+    with pytest.raises(BadBundleError, match="has changed since it was shown"):
         unpack(shown, tmp_path / "bundle")
     assert not (tmp_path / "bundle").exists()
 

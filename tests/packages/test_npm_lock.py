@@ -84,7 +84,7 @@ def test_content_that_changed_under_one_version_does_not_start(world: World) -> 
     assert world.start() == "one"
     world.forget_files()
     world.registry.publish("demo", "1.0.0", "evil", needs={"part": "^1.0.0"})
-    with pytest.raises(ConnectFailedError, match="content is not what was locked"):
+    with pytest.raises(ConnectFailedError, match="no longer has the locked content"):
         world.start()
     assert not any(world.locks.store.iterdir())
 

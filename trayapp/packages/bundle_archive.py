@@ -95,7 +95,7 @@ def unpack(bundle: BundleArchive, folder: Path) -> None:
         return  # the name depends on the file's hash, so the content is the same
     with _opened(bundle.path) as (file, archive):
         if _sha256(file) != bundle.sha256:
-            raise BadBundleError(f"{bundle.path.name} is not the file that was shown", "Review it again, then add it")
+            raise BadBundleError(f"{bundle.path.name} has changed since it was shown", "Review it again, then add it")
         try:
             folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder.parent, prefix="mcpb-new-") as made:
@@ -127,7 +127,7 @@ def _checked(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     """Return the entries of an archive. Raises BadBundleError if they are not safe to unpack on every system."""
     entries = archive.infolist()
     if len(entries) > MOST_FILES or sum(entry.file_size for entry in entries) > LARGEST:
-        raise _bad(f"it contains {len(entries):,} files, {sum(entry.file_size for entry in entries):,} bytes")
+        raise _bad(f"it is too large: {len(entries):,} files, {sum(entry.file_size for entry in entries):,} bytes")
     seen: dict[str, bool] = {}  # normalized path without case -> True for a folder
     for entry in entries:
         name = entry.filename

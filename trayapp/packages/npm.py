@@ -161,7 +161,7 @@ def _kept(place: str, entry: Any) -> dict[str, Any]:
     """Return a package's entry in npm's lock file, without unneeded members. Raises PackageError if it has no hash."""
     if not isinstance(entry, dict) or not (entry.get("integrity") or entry.get("inBundle")) or entry.get("link"):
         name = place.rpartition("node_modules/")[2]
-        raise PackageError(f"{name} comes without a hash", f"Only packages from a registry can be locked. {UNLOCK}")
+        raise PackageError(f"{name} has no hash", f"Only packages from a registry can be locked. {UNLOCK}")
     return {key: value for key, value in entry.items() if key not in _LEFT_OUT}
 
 
@@ -177,7 +177,7 @@ def _is_before(published: Any, before: float) -> bool:
 def _explained(error: ToolError, package: str, version: str) -> PackageError:
     output, name = error.output, f"{package}@{version}" if version else package
     if "EINTEGRITY" in output:
-        return PackageError(f"{name} changed: its content is not what was locked", "Do not use it; ask its author")
+        return PackageError(f"{name} changed: it no longer has the locked content", "Do not use it; ask its author")
     if "E404" in output or "ETARGET" in output or "ENOVERSIONS" in output:
         return WithdrawnReleaseError(
             f"npm's registry does not have {name}", f"Check its name and versions: npm view {package} versions"

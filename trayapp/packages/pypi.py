@@ -214,7 +214,7 @@ def _exe(name: str) -> str:
 def _explained(error: ToolError, wanted: str) -> PackageError:
     output = error.output
     if "ash mismatch" in output:
-        return PackageError(f"{wanted} changed: its content is not what was locked", "Do not use it; ask its author")
+        return PackageError(f"{wanted} changed: it no longer has the locked content", "Do not use it; ask its author")
     if "no wheels" in output or "no usable wheels" in output or "no compatible wheel" in output:
         return PackageError(f"{wanted} has to be built, which cannot be locked", UNLOCK)
     if "No solution found" in output or "not found in the package registry" in output:

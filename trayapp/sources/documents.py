@@ -123,12 +123,12 @@ def _refuse_manifest(document: Mapping[str, Any]) -> None:
     if {"openapi", "swagger", "asyncapi"} & document.keys():
         raise UnclearSourceError("This describes an API, not an MCP server", "Paste the snippet of a client")
     if "manifest_version" in document or "dxt_version" in document:
-        title = "This is the manifest of an extension (.mcpb), whose files are not here"
+        title = "This is the manifest of an extension (.mcpb), without its files"
         raise UnclearSourceError(title, "Add the .mcpb file itself")
     server = document.get("server", document)
     starts = server.get("mcp_config") if isinstance(server, Mapping) else None
     if _OF_EXTENSION.search(json.dumps(starts, default=str)) or document.keys() == {"user_config"}:
-        title = "This is a part of an extension's manifest (.mcpb), whose files are not here"
+        title = "This is part of the manifest of an extension (.mcpb), without its files"
         raise UnclearSourceError(title, "Add the .mcpb file itself, or paste the snippet of a client")
 
 
@@ -546,7 +546,7 @@ def _flat_entry(raw: Any, *, certain: bool = False) -> Any:
         if len(own) > 1:
             called, shown = raw.get("name") or "This", ", ".join(map(str, own))
             title = f"{called} is a template: it shows several transports ({shown})"
-            raise TemplateError(title, "Paste it with the one that it uses")
+            raise TemplateError(title, "Paste it with only one of them")
         raw = without_keys(raw, *nested) | without_keys(raw[own[0]], *({"name"} & raw.keys()))
         if not (kind := _kind_of(raw, _KINDS)):
             named = str(own[0]).lower()

@@ -49,7 +49,7 @@ def read_loosely(text: str) -> dict[str, Any]:
     opening = next(useful)[1] if text[:1] in ("{", "[") else ""
     found = _inside(useful, opening, DEEPEST)
     if any(kind != "close" for kind, _ in useful):
-        raise ValueError("something follows the object")
+        raise ValueError("there is text after the object")
     if not isinstance(found, dict):
         raise ValueError("it is a list, not an object")
     return found

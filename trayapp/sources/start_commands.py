@@ -419,7 +419,7 @@ def refuse_verb(words: Sequence[str]) -> None:
     program = program_of(words[0])
     if package in ("run", "exec", "dlx", "start") and program in ("uvx", "npx", "bunx", "pnpx"):
         behind = [word for word in words[1:] if word != package]
-        title = f"{program} {package} runs a package whose name is {package}, which is probably not meant"
+        title = f"{program} {package} runs a package whose name is {package}, which is probably a mistake"
         raise UnclearSourceError(title, f"Paste it without {package}: {redacted(' '.join([words[0], *behind]))[:200]}")
 
 

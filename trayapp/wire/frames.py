@@ -244,7 +244,7 @@ class FrameDispatcher:
                     self._on_junk(frame)
         except JsonError:
             assert isinstance(frame, bytes)
-            self._refuse(frame, frame[-TAIL_BYTES:], PARSE_ERROR, "is not valid JSON, or nested too deep")
+            self._refuse(frame, frame[-TAIL_BYTES:], PARSE_ERROR, "is not valid JSON, or is nested too deeply")
         except Exception:
             log.exception("Unexpected error in a message")
             if not isinstance(frame, OversizedFrame):  # the side that waits for it gets an error
@@ -360,7 +360,7 @@ class FrameDispatcher:
 def _answer_place(frame: bytes) -> tuple[int, int] | None:
     """Return the place of the id in a large answer that can be passed on as received; None if it must be parsed.
 
-    Such an answer is complete and not nested too deep for parsers: it has fewer opening brackets than MAX_DEPTH.
+    Such an answer is complete and not nested too deeply for parsers: it has fewer opening brackets than MAX_DEPTH.
     Counting the brackets costs at most a tenth of a parse.
     """
     if not frame.endswith((b"}", b"}\r")):

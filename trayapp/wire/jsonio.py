@@ -49,7 +49,7 @@ def loads(data: bytes | bytearray | memoryview) -> Any:
     except (ValueError, RecursionError) as error:
         raise JsonError(str(error)) from None
     if _deeper_than(value, MAX_DEPTH):
-        raise JsonError("nested too deep")
+        raise JsonError("nested too deeply")
     return value
 
 
