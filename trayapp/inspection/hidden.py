@@ -193,7 +193,7 @@ def _folded_if_mixed(word: re.Match[str]) -> str:
 
 
 def is_mostly_ascii(text: str) -> bool:
-    """Return True if most letters of a text are ASCII: then its look-alikes pass for ASCII letters."""
+    """Return True if most letters of a text are ASCII, so that its look-alikes pass for ASCII letters."""
     plain = text.encode("ascii", "ignore")
     letters = len(plain.translate(None, _NO_LETTERS))
     return letters > len(text) - len(plain) or letters > sum(map(str.isalpha, _beyond_ascii(text)))

@@ -41,7 +41,7 @@ def escape_unprintable(text: str) -> str:
 
 
 def escaped(name: str) -> str:
-    """Return a name in safe characters: any other becomes `_HEX_` (`my_20_server` for `my server`)."""
+    """Return a name in safe characters. Any other character becomes `_HEX_` (`my_20_server` for `my server`)."""
     return _UNSAFE.sub(lambda found: f"_{ord(found[0]):x}_", name)
 
 

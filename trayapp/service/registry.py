@@ -56,7 +56,7 @@ class RegistryEntry:
 
 @dataclass(frozen=True, slots=True)
 class RegistryAnswer:
-    """An answer of the registry."""
+    """An answer from the registry."""
 
     entries: tuple[RegistryEntry, ...]
     old_s: float | None = None  # its age in seconds if it was taken from the cache because of an error

@@ -261,7 +261,7 @@ def _options(entry: Mapping[str, Any]) -> list[str]:
 
 
 def with_value(entry: Entry, variable: Variable, value: str) -> Entry:
-    """Return the entry with a user's value in place of a placeholder. Without a value, remove its optional word."""
+    """Return the entry with a user's value in place of a placeholder. Without one, remove the optional part."""
     head, *rest = variable.keys
     if not rest:
         return {**entry, str(head): _replaced(str(entry.get(str(head), "")), variable, value)}

@@ -79,7 +79,7 @@ def _deeper_than(value: Any, limit: int) -> bool:
 
 
 def dumps(value: Any) -> bytes:
-    """Return compact JSON in UTF-8, keys in their order. Raises TypeError for values that JSON cannot hold.
+    """Return compact JSON in UTF-8, with keys in insertion order. Raises TypeError for values that JSON cannot hold.
 
     Floats must be finite: orjson silently writes others as null. The nesting must not exceed MAX_DEPTH by much.
     """
