@@ -1,8 +1,8 @@
 """The command `python -m tests.benchmarks [--peers] [--quick] [--only PART,...]`.
 
 It measures, and writes a report with plots. With `--summary`, it writes packaging/BENCHMARKS.md from the last run.
-The exit code is 0 whatever the figures are. It is 1 if a measurement broke, after which the other parts are still
-measured.
+The exit code is 1 if a measurement broke, and 0 otherwise, whatever the figures are. If one part breaks, the others are
+still measured.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def progress(measured: Measured) -> None:
 
 
 def leave(number: int, frame: FrameType | None) -> NoReturn:
-    """Exit on SIGTERM, so that every process of ours is ended as after Ctrl-C."""
+    """Exit on SIGTERM as on Ctrl-C, so that all started processes are ended."""
     raise SystemExit(128 + number)
 
 

@@ -45,7 +45,7 @@ def _approved(home: Home, tools: int) -> float:
 
 
 def _changed(home: Home) -> Workload:
-    """Fill a home in which every tool's description differs from the approved one."""
+    """Fill a home in which every tool's description differs from the approved one. Return the workload."""
     each = [(at + 1) * TOOLS // SERVERS - at * TOOLS // SERVERS for at in range(SERVERS)]
     shelf = {
         f"server-{at:02d}": [ECHO, *(catalog.tool(f"server-{at:02d}", number) for number in range(count - 1))]

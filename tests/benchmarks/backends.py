@@ -1,4 +1,4 @@
-"""The servers of the behavior benchmark: one for each transport and era, which records what it observes."""
+"""The servers of the behavior benchmark, one for each transport and era. Each records its observations in a file."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Backend:
 
     @property
     def entry(self) -> dict[str, Any]:
-        """The server's entry in servers.yaml."""
+        """The server's entry for servers.yaml."""
         url = self.url
         return {"command": list(self.argv)} if url is None else {"url": url, "type": self.kind.carrier}
 

@@ -128,7 +128,7 @@ def _told(pair: Pair) -> bool:
 
 
 async def killed(pair: Pair) -> Success:
-    """Kill the server during a call. Check for one clear error, and that the next call works in a new process."""
+    """Kill the server during a call. Check that one clear error follows and the next call works in a new process."""
     mine = key()
     waiting = pair.begin("hold", key=mine)
     await pair.noticed("held", mine)
@@ -159,7 +159,7 @@ def error_of(answer: Message) -> str:
 
 
 async def client_killed(pair: Pair) -> Success:
-    """Kill a client during a call. Check that the call ends at the server and another client's call continues."""
+    """Kill a client during a call. Check that the call ends at the server, and that another client's call continues."""
     mine, others, token = key(), key(), key()
     asked = pair.params(pair.calling("progress", {"until": others}), progressToken=token)
     waiting = pair.client.ask("tools/call", asked)

@@ -121,7 +121,7 @@ class Conversation(ABC):
 
     @abstractmethod
     def timed(self, tool: str, size: int, calls: int) -> list[float]:
-        """Make `calls` sequential calls, and return the seconds of each. Raises BrokenError."""
+        """Make `calls` sequential calls, and return their durations in seconds. Raises BrokenError."""
 
     @abstractmethod
     def flood(self, tool: str, size: int, calls: int, in_flight: int) -> float:
@@ -198,7 +198,7 @@ class Client(Conversation):
         self.send(frame)
 
     def timed(self, tool: str, size: int, calls: int) -> list[float]:
-        """Make `calls` sequential calls, and return the seconds of each. Raises BrokenError."""
+        """Make `calls` sequential calls, and return their durations in seconds. Raises BrokenError."""
         seconds: list[float] = []
         with limit(self.process):
             for _ in range(calls):

@@ -106,7 +106,7 @@ class Figure:
         return self.target.met(value), self.target.missed_by(value)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the figure with all rounds as JSON for a run's file."""
+        """Return the figure, with all rounds, as a JSON object for the file of a benchmark run."""
         target = self.target
         return {
             "name": self.name,

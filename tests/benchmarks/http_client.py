@@ -169,7 +169,7 @@ class HttpClient(Posting):
         return answer.message()
 
     def timed(self, tool: str, size: int, calls: int) -> list[float]:
-        """Make `calls` sequential calls. Return the seconds of each. Raises BrokenError."""
+        """Make `calls` sequential calls. Return their durations in seconds. Raises BrokenError."""
         seconds: list[float] = []
         link = self._links[0].refresh()
         for _ in range(calls):

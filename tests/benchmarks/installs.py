@@ -72,7 +72,7 @@ PACKAGES = (FASTMCP, MCP_PROXY_PY, MCP_PROXY_JS, MCP_HUB, SUPERGATEWAY, ONE_MCP)
 
 @cache
 def absence(package: Package) -> str:
-    """Install the package unless it is installed. Return an empty string on success, else the reason of failure."""
+    """Install the package unless it is installed. Return an empty string on success, else the reason for failure."""
     install = {"PyPI": _install_pypi, "npm": _install_npm}[package.registry]
     wanted = fingerprint(interpreter_mark(), str(package.folder), package.label)
     if is_stamped(package.folder, "peer", wanted):

@@ -90,7 +90,7 @@ LOGGED = 'tail -n0 -F "$0" >&2 & exec "$@"'  # copies lines appended to a file i
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """An event, and how an open page shows it: `words` appear or, unless `there`, disappear.
+    """An event, and how an open page shows it: `words` appear or, if `there` is False, disappear.
 
     In `words`, `{}` is replaced by a word that is unique to the round.
     """
@@ -106,7 +106,7 @@ class News:
 def measure_panel(rounds: int, calls: int, live: int, data: Path | None = None) -> Iterator[Measured]:
     """Yield the figures of the history and of the browser.
 
-    `calls`: how many calls are made with the history, and how many without.
+    `calls`: the number of calls with the history, and also of those without it.
     `live`: rounds for each event.
     """
     yield from measure_history(calls)
@@ -127,7 +127,7 @@ def measure_panel(rounds: int, calls: int, live: int, data: Path | None = None) 
 
 
 def measure_pages(browser: Browser, rounds: int, data: Path | None) -> Iterator[Measured]:
-    """Yield how fast pages load, and how fast filters and searches answer."""
+    """Yield the load times of pages, and the response times of filters and searches."""
     floor(browser, TAB_OPEN_S)  # the browser's first page also starts its processes
     with fresh_home() as home:
         work = workloads.large(home.path / "shelf", data)
@@ -417,7 +417,7 @@ def fill_history(home: Home, servers: Sequence[str]) -> None:
 
 
 def kept_call(number: int, at: float, servers: Sequence[str]) -> Row:
-    """Return the history's row for the call of that number."""
+    """Return the history's row for the call with this number."""
     server, verb, thing = servers[number % len(servers)], VERBS[number % len(VERBS)], THINGS[number % len(THINGS)]
     failed = number % 23 == 0
     arguments = f'{{"query":"{thing} {number}","limit":{number % 100}}}'

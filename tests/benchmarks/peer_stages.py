@@ -26,7 +26,7 @@ GATHERED = (STDIO, Kind("http", OLDER), Kind("sse", OLDER))
 
 
 def entry_of(backend: Backend) -> dict[str, Any]:
-    """Return the server's entry in `mcpServers`."""
+    """Return the server's entry for `mcpServers`."""
     if backend.url is not None:
         kind = "sse" if backend.kind.carrier == "sse" else "http"
         return {"url": backend.url, "type": kind, "transport": kind}

@@ -115,7 +115,7 @@ def _filled(word: str, known: Mapping[str, object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How a client reaches a peer that is already running or that the client itself starts."""
+    """A client's access to a peer that is already running or that the client itself starts."""
 
     name: str
     shape: Shape
@@ -149,7 +149,7 @@ class Reach:
 
 
 def until_listed(client: Conversation, count: int) -> list[str]:
-    """List tools until there are at least `count`: a gateway may answer before its servers have. Raises BrokenError."""
+    """List tools until there are at least `count`. A gateway may answer before its servers do. Raises BrokenError."""
     deadline = time.monotonic() + LISTED_S
     names = client.tools()
     while len(names) < count:

@@ -33,9 +33,7 @@ LABEL_ROOM = 1.55  # axis length / longest bar, to leave room for its number
 
 
 def draw(run: Run, folder: Path) -> dict[str, list[str]]:
-    """Write PNG files into the folder. Return their names by chapter; the key of the targets' chart is "". Raises
-    OSError.
-    """
+    """Write PNG files into the folder. Return their names by chapter, with "" for the targets. Raises OSError."""
     pictures: dict[str, list[str]] = {}
 
     def keep(chapter: str, name: str, canvas: Canvas) -> None:

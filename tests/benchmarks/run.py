@@ -47,14 +47,14 @@ class Chapter:
         return [one for one in self.measured if isinstance(one, Curve)]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the chapter for run.json."""
+        """Return the chapter as a JSON object for run.json."""
         figures, curves = ([one.as_json() for one in some] for some in (self.figures, self.curves))
         own = {"name": self.name, "title": self.title, "broken": self.broken, "at": self.at}
         return own | {"figures": figures, "curves": curves, "notes": self.notes}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """Return the chapter that `as_json` converted. Raises KeyError, ValueError."""
+        """Restore a chapter from the result of `as_json`. Raises KeyError, ValueError."""
         measured: list[Measured] = [Figure.from_json(one) for one in given["figures"]]
         measured += [Curve.from_json(one) for one in given["curves"]]
         return cls(given["name"], given["title"], [*measured, *given["notes"]], given["broken"], given["at"])

@@ -45,7 +45,7 @@ class Quality:
 
 
 def load(catalog: Path, queries: Path) -> tuple[Catalog, Queries]:
-    """Read both files. Raises OSError, ValueError, KeyError."""
+    """Read a catalog and queries from their files. Raises OSError, ValueError, KeyError."""
     servers: Catalog = {}
     for given in json.loads(catalog.read_text(encoding="utf-8")):
         name, title = given["server"], given.get("title", "")

@@ -37,7 +37,7 @@ def rows_of(figure: Figure) -> list[tuple[str, ...]]:
 
 
 def cells(figure: Figure, row: Row) -> tuple[str, ...]:
-    """Return a line's columns, without the figure's name: only the figure's first line shows it."""
+    """Return a line's columns, without the figure's name, which only the figure's first line shows."""
     least, largest = row.spread
     return (
         "",

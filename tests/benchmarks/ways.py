@@ -77,7 +77,7 @@ def through(home: Home, name: str = OURS, argv: tuple[str, ...] = (), tool: str 
 
 
 def isolated_shim() -> tuple[str, ...]:
-    """Return the shim's command on an interpreter without site and environment, to measure only the shim's own work."""
+    """Return the shim's command on an isolated interpreter (`-I -S`), to measure only the shim's own work."""
     root = str(Path(trayapp.__file__).resolve().parent.parent)
     code = f"import sys; sys.path.append({root!r}); from trayapp.shim.main import main; sys.exit(main([]))"
     return (sys.executable, "-I", "-S", "-c", code)

@@ -113,7 +113,7 @@ def end(systemd: subprocess.Popen[bytes], env: dict[str, str]) -> None:
 
 
 def hostile(world: World, confine: Any) -> dict[str, Any]:
-    """Return the hostile server's entry in servers.yaml."""
+    """Return the hostile server's entry for servers.yaml."""
     made = entry(world, ALONE)
     home = {"HOME": str(world.home)}
     return {"command": [made.command, *made.args], "cwd": made.cwd, "env": home, "confine": confine}

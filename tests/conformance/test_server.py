@@ -118,7 +118,7 @@ def direct(reference: str, tmp_path_factory: pytest.TempPathFactory) -> Callable
 
 
 def entry(backend: str, url: str, command: list[str]) -> dict[str, Any]:
-    """Return the reference server's entry in servers.yaml."""
+    """Return the reference server's entry for servers.yaml."""
     if backend == "http":
         return {"url": url, "type": "http"}
     return {"command": [*command, f"--{backend}"], "cwd": str(ROOT)}
