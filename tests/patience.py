@@ -33,7 +33,7 @@ def _stolen() -> float:
 
 
 def _processor_times() -> list[int]:
-    """Return the processor times in /proc/stat's first line, in ticks (proc_stat(5)). Empty without that file."""
+    """Return the processor times in /proc/stat's first line, in ticks (proc_stat(5)), or [] without that file."""
     try:
         return list(map(int, Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]))
     except OSError:

@@ -72,7 +72,7 @@ def pypi(program: str) -> list[str]:
 def quick(module: str) -> list[str]:
     """Return the command of a PyPI server whose starts are forks of a process that has imported `module`.
 
-    Imports take nine tenths of such a server's start. It is for tests of what a server answers.
+    Imports take nine tenths of such a server's start. Use it only in tests of a server's answers.
     """
     python = script(PYPI_SERVERS, "python")
     require_file(python, REMEDY)

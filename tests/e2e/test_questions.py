@@ -78,7 +78,7 @@ class Person:
         return params
 
     async def be_quiet(self, server: str) -> None:
-        """Call the tool in such a way that it does not ask."""
+        """Call the tool so that it does not ask."""
         assert await self.client.request("tools/call", self.params(server, quiet=True))
 
     async def be_asked(self, server: str) -> None:

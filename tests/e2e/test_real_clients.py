@@ -1,6 +1,7 @@
 """Real AI tools, each in a temporary home: their `mcp list` shows the entry that `connect` wrote.
 
-For their list, some tools start the shim and report a connection. The others only list it. None needs an account.
+For their list, some tools start the shim and report a connection. The others only print the entry. None needs an
+account.
 """
 
 from __future__ import annotations
@@ -212,7 +213,7 @@ def test_a_tool_of_node_sees_the_entry(person: Person, tmp_path: Path, client: s
 # Native programs for Linux on x64. Per client: its file, the file's content before `connect`, its package, its program,
 # and a word that its `mcp list` prints for our entry. The content already has the members that the tool itself would
 # add. A client with the word `connected` started the shim and listed its tools. The others start no server for their
-# list: they only show that they read our entry from this file. Factory Droid (294 MB, prints `multi-mcp  stdio`) was
+# list, so they only show that they read our entry from this file. Factory Droid (294 MB, prints `multi-mcp  stdio`) was
 # tried only by hand. Crush is left out, because its npm package only downloads the program.
 PROGRAMS = {
     "kilo": (

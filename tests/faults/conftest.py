@@ -12,7 +12,7 @@ from tests.faults.world import stop_all
 from tests.patience import stretched
 
 HERE = Path(__file__).parent
-HUNG_S = 60.0  # the limit of all tests, on an idle machine
+HUNG_S = 60.0  # time limit of each test on an idle machine
 HUNG_MOST_S = 115.0  # pytest ends the whole run after 120 s
 
 
@@ -34,5 +34,5 @@ def gateway(home: Path) -> Iterator[Gateway]:
 
 @pytest.fixture
 def forked(gateway: Gateway) -> None:
-    """Start the gateway as a fork, which is faster. Not for tests of its start, its limits or its signals."""
+    """Start the gateway as a fork, which is faster. Tests of its start, limits or signals must not use this."""
     gateway.forked = True

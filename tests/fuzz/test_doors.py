@@ -25,7 +25,7 @@ DOORS: list[Callable[[bytes], None]] = [
     doors.endpoint,
     doors.json_text,
 ]
-EXAMPLES = 60  # per door, in the test run; the Atheris targets have no such limit
+EXAMPLES = 60  # per door in the test run (the Atheris targets have no such limit)
 
 leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 keys = st.sampled_from(

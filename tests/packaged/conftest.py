@@ -1,4 +1,4 @@
-"""The packaged program, built before the tests (devtools/package)."""
+"""The packaged program, which must be built before the tests."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ async def test_the_guardian_of_a_packaged_gateway_ends_what_it_left(here: Packag
     async with here.client() as client:
         await client.call("sample_add", a=2, b=3)
         gateway = psutil.Process(here.gateway())
-        await until(lambda: len(gateway.children(recursive=True)) == 1)  # the guardian starts as a child, too
+        await until(lambda: len(gateway.children(recursive=True)) == 1)  # until the guardian has detached
         kin = gateway.children(recursive=True)
         assert [process.cmdline()[1:2] for process in kin] == [["sample-server"]]
     os.kill(here.gateway(), signal.SIGKILL)

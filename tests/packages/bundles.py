@@ -47,7 +47,7 @@ def launched(*args: str, env: Mapping[str, str] | None = None, **more: Any) -> d
 
 
 def make_bundle(path: Path, document: Any, files: Mapping[str, str] | None = None) -> Path:
-    """Write a bundle with the manifest `document` and a server that reports its arguments. Return its path."""
+    """Write a bundle with the manifest `document` and a server that reports its arguments. Return the path."""
     contents = {"server/main.py": SERVER, **(files or {}), "manifest.json": json.dumps(document)}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in contents.items():

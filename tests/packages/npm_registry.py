@@ -51,7 +51,7 @@ class NpmRegistry:
         del self._files[name, version]
 
     def env(self, root: Path) -> dict[str, str]:
-        """Write npm's settings, and return the variables that limit npm to this registry and a cache below `root`."""
+        """Write npm's settings. Return the variables that restrict npm to this registry and a cache below `root`."""
         require("npm")
         (programs := root / "node").mkdir()
         (programs / "node").symlink_to(node())

@@ -37,7 +37,7 @@ class PypiRegistry:
         (folder / "uv").symlink_to(pypi("uv")[0])
 
     def env(self, root: Path) -> dict[str, str]:
-        """Return the variables that restrict uv to this index and keep its cache below `root`."""
+        """Return the variables that restrict uv to this index and a cache below `root`."""
         return {
             "UV_DEFAULT_INDEX": f"{self.url}/simple", "UV_CACHE_DIR": str(root / "uv-cache"),
             "UV_PYTHON": sys.executable, "UV_PYTHON_DOWNLOADS": "never", "UV_NO_CONFIG": "1", "UV_HTTP_RETRIES": "0",

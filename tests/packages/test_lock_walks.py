@@ -164,7 +164,7 @@ def machine(kind: str, root: Path) -> Iterator[Machine]:
 def test_nothing_that_is_not_locked_starts_in_random_states_of_a_registry(
     kind: str, states: int, seed: int, tmp_path: Path
 ) -> None:
-    """The walks have 1,000 states of three registries. In each, only locked content may start."""
+    """The walks have 1,000 states of three registries. In each state, only locked content may start."""
     chance, refused = random.Random(f"{kind} {seed}"), 0
     started: list[str] = []
     held = 0  # starts of content that the registry no longer offers

@@ -168,7 +168,7 @@ def test_a_release_is_offered_once_it_is_old_enough(world: World) -> None:
 def test_the_dependencies_of_an_update_are_old_enough_too(
     world: World, line: str, env: dict[str, str], part: str
 ) -> None:
-    """If the user has set a limit, we add none, because it would replace theirs."""
+    """If the user has set a limit, we add none, because ours would replace it."""
     world.start()
     now, day = time.time(), 86_400
     world.registry.publish("part", "1.1.0", "old enough", at=now - 4 * day)

@@ -156,7 +156,7 @@ def test_the_newest_release_is_newer_by_the_order_of_python_packages(
 def test_the_dependencies_of_an_update_are_old_enough_too(
     world: World, line: str, env: dict[str, str], part: str
 ) -> None:
-    """If the user has set a limit, we add none, because it would replace theirs."""
+    """If the user has set a limit, we add none, because ours would replace it."""
     now, day = time.time(), 86_400
     for version, at in (("1.0", 0.0), ("1.1", now - 4 * day), ("1.2", now - 2 * day)):
         world.registry.publish("part", version, PRINTS.format(text="part"), at)

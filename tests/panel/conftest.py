@@ -12,7 +12,7 @@ from tests.panel.scene import browser
 
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
-    """Return the backend, once per module, so that all tests of a module use the loop to which the browser belongs.
+    """Return the backend once per module, so that all its tests use the event loop to which the browser belongs.
 
     The loop is not shared between modules, because some tests inspect all tasks of their loop.
     """

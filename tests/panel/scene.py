@@ -81,7 +81,7 @@ class Scene:
         expect.set_options(timeout=stretched(10.0) * 1000)
         page.on("request", lambda one: self.elsewhere.append(one.url) if not one.url.startswith(self.root) else None)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
-        if path:  # signed in by a request, because only the page of the path is looked at
+        if path:  # sign in with a plain request, because tests look only at the page at `path`
             assert (await context.request.get(await self.link())).ok
         async with page.expect_response(f"{self.root}/panel/events*"):
             await page.goto(f"{self.root}/panel/{path}" if path else await self.link())

@@ -90,7 +90,7 @@ async def test_what_a_confinement_refused_is_shown_with_the_line_that_allows_it(
 @pytest.mark.requirement("panel-search")
 @pytest.mark.parametrize("state", ["connected", "failed", "needs_auth"])
 async def test_only_a_server_that_wants_a_sign_in_needs_attention_for_it(tmp_path: Path, state: str) -> None:
-    """Connected and failed servers may have no sign-in either, but need no attention for it."""
+    """Connected and failed servers may also lack a sign-in, but need no attention for that."""
     status = {"name": "web", "state": state, "signed_in": False, "tools": {"enabled": 0}}
     snapshot = {"servers": [status], "gateway": {"sessions": []}, "problems": []}
     shown = await overview(Page(host(tmp_path, {control.SNAPSHOT: snapshot, control.ASKS: {"asks": []}}), "", {}))
@@ -260,7 +260,7 @@ async def test_the_head_of_a_page_is_sent_before_its_content_and_an_error_is_the
     head, rest = (event["body"].decode() for event in events[1:])
     assert (events[0]["status"], "<style>" in head, "<body" in head) == (200, True, False)
     assert ("It is &lt;away&gt;" if isinstance(error, MultiMcpError) else "Cannot build the page") in rest
-    page = await events_of(tmp_path, "/panel/server/odd", fail)  # perhaps 404, so the status waits for the content
+    page = await events_of(tmp_path, "/panel/server/odd", fail)  # the status depends on the content
     assert page[0]["status"] == (400 if isinstance(error, MultiMcpError) else 500)
     assert (text_of(page).count("<head>"), len(page)) == (1, 2)
 

@@ -34,7 +34,7 @@ def test_without_a_gateway_one_is_started_and_is_ours(place: FakePlace) -> None:
 def test_who_quits_before_it_begins_leaves_no_gateway(place: FakePlace) -> None:
     supervisor = Supervisor(place, lambda seen: None, QUICK)
     assert not supervisor.join(0)
-    supervisor.command(W.QUIT)  # as on a signal during the creation of the icon
+    supervisor.command(W.QUIT)  # as after a signal while the icon is being created
     supervisor.start()
     assert supervisor.join(WAIT_S)
     assert place.processes == []

@@ -39,7 +39,7 @@ spaces = st.sampled_from([(",", ":"), (", ", ": "), (" , ", " : "), (",\r", ":\t
 
 @st.composite
 def lines(draw: st.DrawFn, message: dict[str, Any]) -> bytes:
-    """Return the message as a line, with a drawn order of members, spacing, escaping and line end."""
+    """Return the message as a line. Hypothesis draws the order of members, spacing, escaping and line end."""
     members = draw(st.permutations(list(message.items())))
     text = json.dumps(dict(members), separators=draw(spaces), ensure_ascii=draw(st.booleans()))
     return text.encode("utf-8", "surrogatepass") + draw(st.sampled_from([b"\n", b"\r\n", b" \n"]))

@@ -1,4 +1,4 @@
-"""`python -m tests.tray.gallery [SHEET.png]`: print what the tray shows in typical states, and draw all icons."""
+"""`python -m tests.tray.gallery [SHEET.png]` prints the tray's texts in typical states and draws all icons."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class TrayApp:
     # -- processes -------------------------------------------------------------------------------------------------
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        """Start a tray or another command, and return its process. The newest one is `tray`."""
+        """Start a tray or another command, and return its process. The newest process is `tray`."""
         pipe = subprocess.PIPE
         process = subprocess.Popen(
             [*own_command(), *(words or ("tray",))],
@@ -195,7 +195,7 @@ class Panel:
         return found
 
     def click(self, text: str) -> None:
-        """Wait for an entry and click on it. Each part of its path is the beginning of a text in the menu."""
+        """Wait for an entry and click on it. Each part of the path `text` is the beginning of an entry's text."""
         wanted = text.split(" > ")
 
         def find() -> tuple[int, dict[str, Any]] | None:

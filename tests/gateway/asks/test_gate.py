@@ -43,7 +43,7 @@ async def notes(made: House, ask: AskMode = "writes", expose: str = "tools", **m
 
 
 def called(made: House, name: str = "a") -> list[str]:
-    """Return the tools that the server executed."""
+    """Return the names of the tools that the server has executed."""
     return [params["name"] for method, params in made.net[name].heard if method == "tools/call"]
 
 

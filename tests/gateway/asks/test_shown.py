@@ -1,4 +1,4 @@
-"""Hostile arguments on every surface that shows an ask: no invisible text, no secrets, and no hidden ends."""
+"""Hostile arguments on every surface that shows an ask: no invisible text, no secrets, and no missing end."""
 
 from __future__ import annotations
 

@@ -617,7 +617,7 @@ async def test_sessions_that_have_waited_for_a_new_tools_first_answer_call_it_on
 
 @pytest.mark.requirement("bridge-who")
 async def test_a_tool_that_has_been_quiet_often_enough_starts_for_all_sessions_at_once(tmp_path: Path) -> None:
-    """A call counts only if it could overlap with a call of another session."""
+    """A call shows that the tool is quiet only if it could overlap with a call of another session."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         await known_to_hold(made)
@@ -1101,7 +1101,7 @@ async def test_a_log_message_that_may_be_of_several_sessions_calls_reaches_none_
 async def test_a_server_at_an_address_tells_a_session_only_over_the_connection_that_it_uses(
     tmp_path: Path, url: str | None, heard: list[str]
 ) -> None:
-    """A remote server may notify every connection, so only the session's own counts. Among processes, all count."""
+    """A remote server may notify every connection, so only the session's own counts. With local processes, all do."""
     async with house(tmp_path) as made:
         await made.known(ServerConfig("a", url=url) if url else server("a"))
         one, two = await older(made, name="one"), await older(made, name="two")

@@ -161,7 +161,7 @@ Promise.all(tries.map(async ([url, how]) => {
 
 
 class Pages(ThreadingHTTPServer):
-    """A web site, and what its page reported to it."""
+    """A web site, and the report of its page."""
 
     daemon_threads = True
     page = ""

@@ -1,4 +1,4 @@
-"""The modules that the web server loads, and what pending requests get when the port is closed."""
+"""The modules that the web server loads, and the answers to pending requests when the port is closed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WORDS = "The gateway closed its HTTP port before the answer"
 
 @asynccontextmanager
 async def waiting(app: Asgi, asks: Any) -> AsyncIterator[list[httpx2.Response]]:
-    """Post to an application that never completes its answer, close the port, and yield what the client received."""
+    """Post to an application that never completes its answer, close the port, and yield the received responses."""
     bound, answers = bind(0), list[httpx2.Response]()
     assert bound is not None
     reached = anyio.Event()

@@ -31,7 +31,7 @@ async def is_refused(client: Client, arguments: dict[str, Any], code: str, words
     assert [word for word in words if word not in message] == []
 
 
-TOKENS_MOST = 300  # o200k
+TOKENS_MOST = 300  # of the o200k encoding
 MARGIN = 1.1  # the estimate may be 10 % too low
 
 

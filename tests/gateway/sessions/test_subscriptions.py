@@ -48,7 +48,7 @@ def listening(client: Client, number: int | str = 1, **wanted: Any) -> None:
 
 
 async def told(client: Client, method: str, times: int = 1) -> list[dict[str, Any]]:
-    """Wait until the client has got this notification `times` times, and return the params of each."""
+    """Wait until the client has received this notification `times` times, and return the params of each."""
     with anyio.fail_after(10):
         while len(client.told(method)) < times:
             await settle()

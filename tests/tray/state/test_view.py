@@ -566,7 +566,7 @@ def all_texts(seen: TrayView) -> list[str]:
 @given(STATES)
 @settings(max_examples=300)
 def test_every_text_is_short_plain_and_not_empty_and_every_menu_is_well_formed(state: TrayState) -> None:
-    """Check both for the same states, whose generation takes most of the time."""
+    """Check texts and menus for the same states, because generating the states takes most of the time."""
     seen = view(state)
     assert [text for text in all_texts(seen) if not text or len(text) > texts.LINE or not text.isprintable()] == []
     assert len(seen.tooltip.encode("utf-16-le")) <= 2 * texts.TOOLTIP
@@ -575,7 +575,7 @@ def test_every_text_is_short_plain_and_not_empty_and_every_menu_is_well_formed(s
 
 
 def assert_has_keys_and_actions(seen: TrayView) -> None:
-    """Assert that every entry has a key of its own and something to do."""
+    """Assert that keys are unique, and that every enabled entry has either an action or a submenu."""
     entries = list(items(seen.menu))
     assert len({item.key for item in entries}) == len(entries)
     assert [item for item in entries if item.action is not None and item.children] == []
@@ -583,7 +583,7 @@ def assert_has_keys_and_actions(seen: TrayView) -> None:
 
 
 def assert_separates_entries(seen: TrayView) -> None:
-    """Assert that no menu begins or ends with a line or has two in a row."""
+    """Assert that no menu begins or ends with a separator or has two in a row."""
     for menu in (seen.menu, *(item.children for item in items(seen.menu) if item.children)):
         lined = [isinstance(entry, Separator) for entry in menu]
         assert not lined[0]
