@@ -1,4 +1,4 @@
-"""Comparison of two definitions of one tool: the differences as lines for people, and whether old calls still fit.
+"""Comparison of two definitions of one tool: the differences as lines for people, and whether old calls remain valid.
 
 All functions are pure.
 """

@@ -29,7 +29,7 @@ def switch_of(server: ServerConfig, tool: str, siblings: Container[str] = ()) ->
 def passes(
     server: str, tool: str, include: Iterable[str], exclude: Iterable[str], siblings: Container[str] = ()
 ) -> bool:
-    """Return True if the patterns let `tool` through: it matches `include` (if not empty) but not `exclude`.
+    """Return True if the patterns include `tool`: it matches `include` (if not empty) but not `exclude`.
 
     A pattern equal to the original name of another tool in `siblings` matches only that tool.
     """

@@ -1,4 +1,4 @@
-"""Exposed names of tools, in a file that outlives the cache, so that the first tool that had a name keeps it."""
+"""Exposed names of tools, in a file that outlives the cache. The first tool that gets a name keeps it."""
 
 from __future__ import annotations
 

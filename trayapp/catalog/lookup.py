@@ -1,4 +1,4 @@
-"""Lookup of the tool that a client names, by an index that is built once per change of the catalog."""
+"""Lookup of the tool that a client names, in an index that is built once per change of the catalog."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def _holder(
 
 
 class Spellings:
-    """The tools that a name means by rule, with or without one of the server prefixes that `starts` returns."""
+    """An index of tools by spelling: the name alone, or after one of the server prefixes that `starts` returns."""
 
     def __init__(self, keys: Collection[Key], starts: Callable[[str], Iterable[str]]) -> None:
         self._tools: dict[str, list[Key]] = {}
@@ -200,7 +200,7 @@ class Spellings:
 
 
 def _others_of(keys: Collection[Key], mode: PrefixMode, servers: Iterable[str]) -> Callable[[Key, str], Key | None]:
-    """Return a function (key, name) -> the tool of another server that the name means by rule, or None.
+    """Return a function (key, name) -> the tool of another server that the name could also mean, or None.
 
     `mcp__SERVER__TOOL` is understood in every mode and belongs to that server, whatever tools it has. Spellings that
     begin with just a server's name count only in mode none, where names have no prefix.

@@ -159,7 +159,7 @@ class ResourceMap:
         return uri if self._plain_owners(uri) == [(server, uri)] else prefixed(server, uri)
 
     def exposed_link(self, server: str, uri: str) -> str:
-        """Return a URI in a result of `server` as clients must send it, with a prefix if it could mean another."""
+        """Return a URI in a result of `server` for clients, with a prefix if it could mean another resource."""
         if (known := self._resources.get((server, uri))) is not None:
             return known
         owners = self._plain_owners(uri)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 MOST = 5  # suggestions
-WORDS_NEEDED = 0.5  # more than this share of the asked words must match: the server's name alone says nothing
+WORDS_NEEDED = 0.5  # more than this share of the asked words must match: the server's name alone is not enough
 NEAR_BEST = 0.7  # share of the best score: weaker suggestions only distract
 PREFIX_WORTH = 0.8  # relative to a full match: "repo" for "repositories"
 TYPO_WORTH = 0.75

@@ -59,7 +59,7 @@ _ON_OBJECTS = (
     (_words("write"), _words("file files query sql cypher")),
     (_words("empty"), _words("trash bin bucket folder directory queue cart inbox")),
 )
-_STUDIES = _words("analysis review scan lint audit search report")  # as a last word: the code is not run
+_STUDIES = _words("analysis review scan lint audit search report")  # if one of these is last, the code is not run
 _FORCE = "force"  # makes an adjacent write destructive (`git_force_push`)
 _PREDICATES = _words(
     "is are has can does should"
@@ -81,7 +81,7 @@ class ToolClassification(NamedTuple):
 
 
 def classify(item: dict[str, Any]) -> ToolClassification:
-    """Return the class of a tool, and what it is based on. A tool whose action is unknown counts as a write."""
+    """Return the class of a tool, and its basis. A tool whose action is unknown counts as a write."""
     name = item.get("name")
     annotated = _class_of_annotations(item.get("annotations"))
     named = class_of_name(name, guess=annotated is None) if isinstance(name, str) else None

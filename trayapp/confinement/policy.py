@@ -363,9 +363,9 @@ def _paths_in(program: Program) -> Iterator[tuple[str, bool]]:
 
 
 def _code_root(path: str, home: str) -> str:
-    """Return what source code needs: its node_modules, its project, or else the folder it is in.
+    """Return the folder that source code needs: its node_modules, its project, or else the folder it is in.
 
-    Return only its own path if that folder is the home folder, is above it, or is shared with other users (/tmp).
+    Return only the code's path if that folder is the home folder, is above it, or is shared with other users (/tmp).
     """
     start = folder = os.path.dirname(path)
     above, installed, _ = path.partition("/node_modules/")

@@ -1,4 +1,4 @@
-"""Answers to the system calls of a confined program that its seccomp filter hands to the gateway.
+"""Answers to the system calls that a confined program's seccomp filter passes to the gateway.
 
 Sockets: the program gets none, or Internet sockets that reach only the proxy. They are bound to the loopback device, so
 they reach nothing else. Binding them to another device takes privileges (SO_BINDTODEVICE). Of the loopback ports,

@@ -1,4 +1,4 @@
-"""One confined start: makes the policy, chooses the mechanism, and serves proxy and socket requests.
+"""One confined start: the policy, the choice of a mechanism, and the answers to proxy and socket requests.
 
 A start fails if the confinement cannot be set up. With `confine: try`, a server starts unconfined if this system has no
 mechanism for it, and its status shows the reason.
@@ -41,7 +41,7 @@ Mechanism = Literal["landlock", "bubblewrap", "sandbox-exec"]
 
 
 class NoMechanismError(Exception):
-    """Raised if this system cannot confine such a program. `reason`: the text after "Cannot confine NAME: "."""
+    """Raised if this system has no mechanism for a program. `reason`: the text after "Cannot confine NAME: "."""
 
     def __init__(self, reason: str, hint: str) -> None:
         super().__init__(reason)
@@ -108,7 +108,7 @@ class Confinement:
 
 
 def confined_environment(confinement: Confinement, env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a confined program, with its own caches and without variables that lead to the desktop.
+    """Return the environment of a confined program, with its own caches and without the variables in LEADING_OUT.
 
     Variables that servers.yaml sets stay as they are.
     """
@@ -263,6 +263,6 @@ def _decide(
     mechanism = choose_mechanism(confine.network, confine.sockets)
     scratch = make_scratch(confinement.scratch)
     program = Program(argv, cwd, env, confinement.own, scratch, confinement.package)
-    for folder in missing_folders(confine, program):  # only what exists can be granted
+    for folder in missing_folders(confine, program):  # only existing paths can be granted
         os.makedirs(folder, exist_ok=True)
     return mechanism, make_policy(confine, program), program

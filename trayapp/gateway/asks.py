@@ -93,7 +93,7 @@ MOST = 40  # arguments that are shown
 READ_LONGEST = 256 * 1024  # characters that are searched for secrets, at each end of a longer value
 HEAD_SHARE = 0.65  # the beginning's share of a cut value: the beginning is more informative than the end
 
-# Characters drawn as nothing, or as something misleading (Unicode Default_Ignorable_Code_Point and some others).
+# Characters that are invisible or misleading (Unicode Default_Ignorable_Code_Point and some others).
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc") | frozenset(
     chr(code)
     for first, last in ((0x180B, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
@@ -122,7 +122,7 @@ def shown_arguments(arguments: Any) -> list[ShownArgument]:
 
 
 def marked(text: str) -> str:
-    """Return the text with `<U+...>` for each character that draws nothing or changes the writing direction."""
+    """Return the text with `<U+...>` for each character that is invisible or changes the writing direction."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if c.isprintable() and c not in _BLANK else f"<U+{ord(c):04X}>" for c in text)
@@ -273,7 +273,7 @@ class Asks:
         return len(self._open) >= OPEN_MOST
 
     def allows(self, session: Any, subject: Subject) -> bool:
-        """Return True if the call needs no ask: it was granted, or the mode is `auto` and nobody is there."""
+        """Return True if the call needs no ask: it was granted, or the mode is `auto` and no user is present."""
         return self.is_granted(session, subject) or (subject.mode == "auto" and not self.someone_is_there)
 
     def is_granted(self, session: Any, subject: Subject) -> bool:

@@ -85,7 +85,7 @@ class Questioner(Protocol):
         """Return True if the client can answer no part of the question, and the user can answer all of it."""
 
     def give_up(self, connection: Connection, live: Live, session: ClientSession) -> None:
-        """Note that a session gave up a call before the server answered it."""
+        """Record that a session gave up a call before the server answered it."""
 
     def abandon(self, call: Any) -> None:
         """End a call that waits for its client to come back."""

@@ -1,4 +1,4 @@
-"""A query as terms (each word with the stems that may stand for it, and their worth) and the action it asks for."""
+"""A query as terms (each word with the stems that may stand for it, and their worth), and the action it requests."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class Term:
     stems: dict[str, float]  # stem that may stand for the word -> its worth (0 to 1)
     own: frozenset[str]  # the word's own stem, the user's synonyms, guesses for a misspelled word; no general synonyms
     extra: bool = False  # two words joined into one, or the kind of a literal: a match counts, a miss does not
-    gains: dict[str, float] = field(default_factory=dict)  # stem -> what a document with it gains
-    rarity: float = 0.0  # what a document without any of the stems loses
+    gains: dict[str, float] = field(default_factory=dict)  # stem -> gain of a document that contains it
+    rarity: float = 0.0  # loss of a document that contains none of the stems
 
     def weigh(self, vocabulary: Vocabulary) -> None:
         """Fill in `gains` and `rarity`. A synonym that is rarer than the word itself must not count for more."""

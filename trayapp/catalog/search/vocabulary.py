@@ -22,7 +22,7 @@ def rarity(count: int, among: int) -> float:
 
 
 class Vocabulary:
-    """Counts of stems, and the spellings behind them."""
+    """Counts of stems, and the words as written."""
 
     def __init__(self) -> None:
         self.documents = 0

@@ -110,7 +110,7 @@ def _pieces(word: str) -> Iterator[str]:
 
 @lru_cache(maxsize=32_768)
 def stem(word: str) -> str:
-    """Return the stem of `word` (in lower case): `merg` of `merging`. Words shorter than SHORTEST stay whole."""
+    """Return the stem of `word` (in lower case): `merg` for `merging`. Words shorter than SHORTEST stay whole."""
     if len(word) < SHORTEST or not _ENGLISH.fullmatch(word):
         return word
     word = _participle(_doing(_singular(word)))
@@ -139,7 +139,7 @@ def _singular(word: str) -> str:
 
 
 def _doing(word: str) -> str:
-    """Return the verb behind an agent noun: `read` for `reader`, `scan` for `scanner`, `write` for `writer`."""
+    """Return the verb of an agent noun (`read` for `reader`, `scan` for `scanner`), or any other word unchanged."""
     if not word.endswith(("er", "or")):
         return word
     root = word[:-2]
@@ -158,7 +158,7 @@ def _participle(word: str) -> str:
 
 
 def _mended(root: str) -> str:
-    """Return the verb whose `-ed` or `-ing` was removed: `creat` is `create`, `runn` is `run`, `fil` is `file`."""
+    """Restore a verb after its `-ed` or `-ing` was removed: `create` from `creat`, `run` from `runn`."""
     if root.endswith(("at", "bl", "iz")):
         return root + "e"
     if len(root) > 1 and root[-1] == root[-2] and root[-1] not in "aeioulsz":

@@ -16,7 +16,7 @@ Exists = Callable[[str], bool]
 
 # A Windows path at the start: `C:\x`, `\\server\x`, `%NAME%\x`, `bin\x`. Shell users have no reason to escape a letter.
 _WINDOWS_PATH = re.compile(r'"?[A-Za-z]:\\|\\\\|"?[^\s"\'\\]+\\\w')
-_VARIABLE = r"\$?\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}"  # blanks in ${NAME:-a b} do not split
+_VARIABLE = r"\$?\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}"  # spaces in ${NAME:-a b} do not end the word
 # Pieces of a command line, in a POSIX shell and on Windows. A word is a run of pieces without a blank.
 _PIECE = late(
     rf"""(?xs) (?P<variable> {_VARIABLE} )
@@ -124,7 +124,7 @@ class UncertainError(ValueError):
 
 
 def options(text: str) -> frozenset[str]:
-    """Return the options in a blank-separated list."""
+    """Return the options in a list separated by spaces."""
     return frozenset(text.split())
 
 

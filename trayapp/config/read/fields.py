@@ -310,7 +310,7 @@ def words(node: Node) -> tuple[str, ...]:
 
 
 def split_words(node: Node) -> tuple[str, ...]:
-    """Read a list of words, or one text with blanks between them (as OAuth writes scopes)."""
+    """Read a list of words, or one text with spaces between them (as OAuth writes scopes)."""
     return tuple(written(node).split()) if isinstance(node, Scalar) else tuple(items(node))
 
 

@@ -1,6 +1,6 @@
 """Route one request of a client to a backend, and its answer back with the client's request id.
 
-If the connection is lost, a call that the server never took is sent again. Any other call is answered with an error.
+If the connection is lost, a call that the server did not accept is sent again. Any other call gets an error.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class RoutedCall:
     def answered(self, reply: Reply) -> None:
         """Deliver the answer to the client, or keep it while the call is parked.
 
-        If the backend never took the request, for example because it had lost our session, send it once more.
+        If the backend did not accept the request, for example because it had lost our session, send it once more.
         """
         if self.parked:
             self._late = reply

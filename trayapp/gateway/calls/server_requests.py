@@ -51,7 +51,7 @@ STATE_ONLY_PAUSE_S = 0.1  # pause before repeating a call whose server asked for
 HELD_S = 50.0  # limit for holding a question of an uncertain session: the SDKs' clients give up a call after 60 s
 STUCK_S = 5.0  # limit after the newest question, if there are as many questions as calls: no call then ends by itself
 UNSTUCK_S = 1.0  # time for a refused question's call to end, which may leave one session for the next question
-STOPS_WITHIN_S = 30.0  # how long a cancelled call may still ask, unless the ping after its cancel is answered earlier
+STOPS_WITHIN_S = 30.0  # how long a cancelled call may still ask, unless the ping after its cancellation is answered
 
 # Why a question is refused: part of the log line and of the server's error
 _NONE = "no client has a call in progress on this server"
@@ -200,8 +200,8 @@ class ServerRequests:
     def give_up(self, connection: Connection, live: Live, session: ClientSession) -> None:
         """Record that a session gave up a call, for which an older server may still ask questions.
 
-        A connection that serves one request at a time is closed: a server that ignored the cancel would ask the client
-        of the next request.
+        A connection that serves one request at a time is closed, because a server that ignored the cancellation would
+        ask the client of the next request.
         """
         if live.peer.modern:
             return
@@ -211,7 +211,7 @@ class ServerRequests:
             return
         self._forget_given_up()
         of_live = [one for one in self._given_up if one.live is live]
-        if not of_live or of_live[-1].asked:  # the answer to an earlier ping proves nothing about this cancel
+        if not of_live or of_live[-1].asked:  # the answer to an earlier ping proves nothing about this cancellation
             of_live.append(_CancelPing(live, self._note_answer))
             self._given_up.append(of_live[-1])
         last = of_live[-1]
@@ -471,12 +471,12 @@ class _HeldQuestions:
 
 @dataclass(eq=False, slots=True)
 class _CancelPing(IgnoredCall):
-    """A ping after calls on one connection were cancelled. Its answer proves that the server has read the cancels."""
+    """A ping after calls on one connection were cancelled. Its answer proves that the server has read them."""
 
     live: Live
     note_answer: Callable[[_CancelPing], None]
     sessions: list[ref[ClientSession]] = field(default_factory=list)
-    until: float = 0.0  # by the gateway's clock. After that, the server is not expected to ask for these calls
+    until: float = 0.0  # by the gateway's clock. After that, the server is not expected to ask about these calls
     asked: bool = False
 
     def ask(self) -> None:

@@ -169,7 +169,7 @@ class CatalogRequests:
                 blank = batch is not None and asked.get("server") is None and not query.strip()
                 rows, shown = ([], {}) if blank else await self._find_hits(seen_by, query, asked)
                 results.append(rows)
-                await anyio.lowlevel.checkpoint()  # a long batch must not hold up clients
+                await anyio.lowlevel.checkpoint()  # a long batch must not delay clients
             return {"results": results, **shown}
 
     async def _find_hits(

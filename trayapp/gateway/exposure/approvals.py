@@ -41,7 +41,7 @@ LOGGED_MOST = 5  # log lines about one tool's changes: some tools change with ev
 
 
 class PendingApproval(NamedTuple):
-    """A tool that the user should look at: the definition to approve, and why."""
+    """A tool that the user should review: the definition to approve, and why."""
 
     server: str
     tool: str
@@ -58,7 +58,7 @@ class PendingApproval(NamedTuple):
 class Verdict(NamedTuple):
     """The decision about one tool: `item` is served unless `withheld` gives a reason against it.
 
-    `held`: None = it does not wait for approval. `flagged`: it is served, and the user should look at it.
+    `held`: None = it does not wait for approval. `flagged`: it is served, and the user should review it.
     """
 
     item: Item
@@ -332,7 +332,7 @@ class Approvals:
     # -- tools that wait for approval ----------------------------------------------------------------------------
 
     def waiting(self, server: str | None = None) -> list[PendingApproval]:
-        """Return the tools that the user should look at, of one server or all: first those that wait for approval."""
+        """Return the tools that the user should review, of one server or all: first those that wait for approval."""
         found = list[PendingApproval]()
         for of, verdicts in self._verdicts.items():
             for name, verdict in verdicts.items() if server in (None, of) else ():

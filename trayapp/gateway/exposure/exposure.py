@@ -307,7 +307,7 @@ class Exposure:
     def find_read(self, asked: str, server: str | None = None) -> Key | None:
         """Return the (server, URI) of a resource by its name as a tool, or of a skill's file by its URI.
 
-        None if nothing matches, or if files of several servers match. Real tools are not searched.
+        Return None if nothing matches, or if files of several servers match. Real tools are not searched.
         """
         if "://" in asked:  # a skill's file: models make its URI from a relative path in the skill
             files = self.catalog.served_skill_files

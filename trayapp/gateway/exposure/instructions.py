@@ -28,7 +28,7 @@ FORMS = ((True, WORDS_MOST), (True, 4), (True, 2), (False, 4), (False, 3), (Fals
 
 
 def instructions(seen: Exposure) -> str | None:
-    """Return the servers' instructions, or in search mode a short summary of the servers, or None without any.
+    """Return the servers' instructions or, in search mode, a short summary of the servers. Return None if empty.
 
     In search mode, the one tool shows a server's instructions with the list of its tools.
     """
@@ -39,9 +39,9 @@ def instructions(seen: Exposure) -> str | None:
 
 
 def summary(seen: Exposure) -> str | None:
-    """Return the number of tools and a summary of each server, in at most LONGEST bytes. None if no server is enabled.
+    """Return the number of tools and a summary of each server, or None if no server is enabled.
 
-    The more servers there are, the fewer words each gets.
+    It has at most LONGEST bytes. The more servers there are, the fewer words each gets.
     """
     servers = [name for name, entry in seen.servers.items() if not entry.disabled]
     if not servers:

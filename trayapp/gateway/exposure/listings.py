@@ -38,7 +38,7 @@ from trayapp.wire.revisions import MODERN_VERSIONS
 log = logging.getLogger(__name__)
 
 # Writing a long servers.yaml takes time. After each write, the writer pauses for this many times its duration, so that
-# the first answers of many servers are not held up. It does not pause while a task waits for a write.
+# the first answers of many servers are not delayed. It does not pause while a task waits for a write.
 WRITING_REST = 4
 ONE_WRITE_S = 10.0  # a write waits at most this long for further results of the same refresh
 
@@ -133,7 +133,7 @@ def _logged(failure: str) -> Iterator[None]:
         log.exception("%s", failure)
 
 
-FRESH_S = 7 * 86_400.0  # an older list is still served while the server is listed again
+FRESH_S = 7 * 86_400.0  # an older list is still served while the server's lists are read again
 # A server that has just started is asked again if its lists are older than this: `npx -y` may have installed a newer
 # version.
 RECHECK_S = 3600.0

@@ -12,7 +12,7 @@ from trayapp.inspection.finding import Finding, finding
 from trayapp.inspection.hidden import bared, folded
 from trayapp.model.config import PREFIX_MODES
 
-# Two servers are one program if they share this many tool names, and these are at least half of the inspected
+# Two servers count as one program if they share this many tool names, and these are at least half of the inspected
 # server's names.
 SIBLING_TOOLS = 3
 
@@ -40,7 +40,7 @@ class OtherTools:
         """Yield the tools whose prefixed names look like `name`, in any prefix mode."""
         letters = _letters(name)
         if letters == _squeezed(letters) and not letters.startswith(self._any_start):
-            return  # most names end here
+            return  # the usual case
         for end in range(1, len(letters)):
             for server in self._starts.get(_squeezed(letters[:end]), ()):
                 yield from server.alike(_squeezed(letters[end:]))

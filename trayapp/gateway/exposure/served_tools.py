@@ -31,7 +31,7 @@ class ServedTool:
 
     @cached_property
     def withheld(self) -> str | None:
-        """Return why no client gets the tool: it is held back, or no client could read it. None if clients get it."""
+        """Return why no client gets the tool (it is held back, or unusable), or None if clients get it."""
         if self.held_back is not None or self._sound:
             return self.held_back
         return self._repaired.reason if isinstance(self._repaired, WithheldTool) else None
@@ -127,7 +127,7 @@ class ServedOffer:
 
     @cached_property
     def instructions(self) -> str:
-        """Return the server's instructions, empty while they are held back."""
+        """Return the server's instructions, or "" while they are held back."""
         return "" if self.waits(INSTRUCTIONS) else (self.offer.instructions or "").strip()
 
 

@@ -65,7 +65,7 @@ class ExtensionSender(Protocol):
 
 
 class ExtensionRequests:
-    """Answers one session's requests that belong to an extension or have an unknown method."""
+    """Answers to one session's requests that belong to an extension or have an unknown method."""
 
     def __init__(self, sending: ExtensionSender, streams: Streams, spawn: Spawn) -> None:
         self._sending = sending

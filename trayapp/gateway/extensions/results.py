@@ -118,7 +118,7 @@ def is_of(handle: str, server: str) -> bool:
 
 
 class ServerResult:
-    """A finish that puts results of one server into the form that clients can use. Most results pass unread."""
+    """A finish that puts results of one server into the form that clients can use. Most results are not parsed."""
 
     __slots__ = ("_handles", "_renames", "_seen", "_server", "tasks")
 

@@ -69,7 +69,7 @@ class TaskBridge:
         self._asked: set[str] = set()  # keys of the questions that the client got
 
     def __call__(self, reply: Reply) -> Reply | None:
-        """Return the client's answer. None if it comes later: from a task, or because the call is sent again."""
+        """Return the client's answer, or None if it comes later: from a task, or because the call is sent again."""
         if reply.is_large:
             return self._finish(reply)
         result, error = reply.message.get("result"), reply.message.get("error")

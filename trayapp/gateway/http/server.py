@@ -54,7 +54,7 @@ async def serve(
     panel: Callable[[], PanelHost],
     idle_most: int = IDLE_MOST,
 ) -> None:
-    """Serve on a listening socket until cancelled. `idle_most`: the most sessions without an open request."""
+    """Serve on a listening socket until cancelled. `idle_most`: limit on sessions without an open request."""
     async with anyio.create_task_group() as tasks:
 
         def begin(peer: ClientPeer, options: dict[str, Any], *, lasting: bool = True) -> None:
@@ -125,7 +125,7 @@ class HttpConnection(HttpToolsProtocol):
         self._pending = pending
         self._is_ours: bool | None = None
         self._is_refused = False
-        self._unparsed = 0  # bytes that may be part of a head, or of the trailers behind a body
+        self._unparsed = 0  # bytes that may be part of a head, or of the trailers after a body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

@@ -4,7 +4,7 @@
   either ended or soon reconnects. So once a session has had no open HTTP request for GONE_S, its calls are cancelled.
   If its standing stream had been open, the gateway's session behind it ends, too.
 - A client without a standing stream may be idle. The id of an idle session is kept for IDLE_S, or for less if too many
-  are idle. A client that returns in time continues under the same id, if need be with a new session of the gateway.
+  are idle. A client that returns in time continues under the same id, if necessary with a new session of the gateway.
 """
 
 from __future__ import annotations

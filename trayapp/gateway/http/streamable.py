@@ -243,7 +243,7 @@ STATUS = {
     UNSUPPORTED_PROTOCOL_VERSION: 400,
     METHOD_NOT_FOUND: 404,
 }
-DEFERRED_S = 15.0  # a slower answer is sent as an event, since a silent response looks dead
+DEFERRED_S = 15.0  # a slower answer is sent as an event, since a silent response looks broken
 _DECIMAL = re.compile(r"-?[0-9]+(?:\.0+)?")
 
 SchemaOf = Callable[[str], Any]  # the input schema of a listed tool, or None for any other

@@ -98,7 +98,7 @@ def fitted_part(part: Any, protocol: str) -> Any:
 
 
 def stand_in(part: Any) -> str:
-    """Return the text that stands in for a content part."""
+    """Return the text that replaces a content part."""
     kind = part.get("type") if isinstance(part, dict) else None
     if kind == "resource":
         resource = part.get("resource")

@@ -113,7 +113,7 @@ class McpTool:
             self._refuse(request.id, error)
 
     def _text(self, asked: ToolRequest) -> str | None:
-        """Return the answer, or None for a search that would hold up other work. Raises MultiMcpError."""
+        """Return the answer, or None for a search that would delay other work. Raises MultiMcpError."""
         match asked.mode:
             case "search":
                 return self._discovery.search_at_once(asked)

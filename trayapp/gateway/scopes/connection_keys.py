@@ -37,7 +37,7 @@ class ConnectionKeys:
     # -- keys ----------------------------------------------------------------------------------------------------
 
     def own(self, session: ClientSession, server: str) -> str:
-        """Return the key of the session's own connection of a server."""
+        """Return the key of the session's own connection to a server."""
         number = self._numbers.get(session)
         if number is None:
             self._numbers[session] = number = next(self._count)

@@ -169,7 +169,7 @@ class FolderProbes(Generic[T]):
     """Probes of folders, in a thread that is abandoned if it hangs.
 
     A folder on an unreachable network can block a thread for minutes. Calls may overlap, but each folder is probed by
-    one of them at a time. A probe that raises gives `nothing`.
+    one of them at a time. The result of a probe that raises is `nothing`.
     """
 
     def __init__(self, nothing: T) -> None:

@@ -148,7 +148,7 @@ class Servers:
             if connection is not self.connection_for(session, first, topic, alone=alone):
                 continue  # the server uses the other era, or has asked a question in the meantime
             if self._left_s(session, connection, topic, began) > 0:
-                # One request of a topic waits at a time: its call, once sent, holds up the others.
+                # One request of a topic waits at a time: its call, once sent, delays the others.
                 async with self._turns.setdefault((connection, topic), asyncio.Lock()):
                     left = self._left_s(session, connection, topic, began)
                     if left > 0 and connection is self.connection_for(session, first, topic, alone=alone):

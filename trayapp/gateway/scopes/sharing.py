@@ -59,11 +59,11 @@ from trayapp.wire.messages import Request
 log = logging.getLogger(__name__)
 
 PROVE_S = 1.0  # wait of a new session before it gets a separate process. Most tools answer or ask by then
-WORKS_S = 5.0  # age up to which a call holds up sessions that must share. Servers seldom ask later for the first time
+WORKS_S = 5.0  # age up to which a call delays sessions that must share. Servers seldom ask later for the first time
 QUIET_S = 0.25  # like WORKS_S, for a tool that has answered without asking. Calls of two sessions are rarely that close
 KNOWN = 20  # answers without a question, after which QUIET_S also limits the total wait of a call
 PARKED_S = 45.0  # the SDKs' clients give up after 60 s: a waiting call must get a killed client's connection by then
-TRUSTED = 1000  # answers without a question, after which the chance of one is about one in a thousand
+TRUSTED = 1000  # answers without a question, after which the chance of a question is about 1 in 1,000
 Topic = tuple[str, Any]  # what a request is about: its method, and the name or URI
 
 
