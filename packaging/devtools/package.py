@@ -47,6 +47,7 @@ def build_installers(bundle: Path, work: Path, out: Path) -> list[Path]:
 def build_source(python: Path, work: Path, version: str, out: Path) -> list[Path]:
     """Write wheel, source archive and SBOM into `out`, and check them by PyPI's rules. Raises StepFailed."""
     environment = build_environment(work)
+    del environment["PYTHONPYCACHEPREFIX"]  # without stored bytecode, these tools start three times as slowly
     folder = work / "source"
     shutil.rmtree(folder, ignore_errors=True)
     run([python, *HATCHLING, "-d", folder], cwd=ROOT, env=environment)
