@@ -437,7 +437,7 @@ def locked(path: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
         while (holder := lock.take()) is not None:
             if time.monotonic() > end:
                 who = f"process {holder}" if holder else "another process"
-                raise StorageError(f"{who} has held it for {wait_s:.0f} s", "End that process, then try again")
+                raise StorageError(f"{who} has held its lock for {wait_s:.0f} s", "End that process, then try again")
             time.sleep(LOCK_POLL_S)
     except StorageError as error:
         raise StorageError(f"Cannot change {path}: {error.title}", error.hint) from None

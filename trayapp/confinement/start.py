@@ -72,7 +72,7 @@ def choose_mechanism(network: bool | tuple[str, ...], sockets: bool) -> Mechanis
         raise NoMechanismError("a list of hosts and Unix sockets cannot be combined", "Remove sockets")
     if sockets and network and version < landlock.LEAST_ABI:
         raise NoMechanismError(
-            f"{lacks}: Unix sockets would lead to the desktop", "Remove sockets, or write network: false"
+            f"{lacks}: Unix sockets would give access to the desktop", "Remove sockets, or write network: false"
         )
     fault = bubblewrap.fault()
     if not fault:
@@ -240,7 +240,7 @@ async def confining(
         record.way, record.why_open = "open", error.reason
         if record.confine.required:
             record.way = ""
-            remedy = f"{error.hint}, or write confine: try to start it unconfined"
+            remedy = f"{error.hint}, or start it unconfined with confine: try"
             raise CannotConfineError(record.server, error.reason, remedy) from None
         mechanism, policy, program = None, None, Program(argv, cwd, env, (), ())
     except LinkToSecretError as error:

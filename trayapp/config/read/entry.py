@@ -174,7 +174,7 @@ class _Entry:
             hint = "Write an absolute path, or set the folder that it runs in: cwd: ~/..."
             self._note(self._place("args", "command"), message, hint)
         elif server.cwd is not None and is_relative(server.cwd):
-            message = f"cwd: {shown(server.cwd)} is relative to your home folder here"
+            message = f"cwd: {shown(server.cwd)} is relative to your home folder"
             self._note(self._place("cwd"), message, "Write an absolute path, or ~/...")
 
     def _build(self) -> ServerConfig | None:

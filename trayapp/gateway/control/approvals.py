@@ -127,7 +127,7 @@ class ApprovalRequests:
             return {"ask": self._gateway.asks.answer(text_of(asked, "id", "deny"), "deny", _who(asked))}
         server, tool = text_of(asked, "server", "deny"), text_of(asked, "tool", "deny")
         if not self._gateway.services.approvals.pins.forbid(server, tool):
-            raise MultiMcpError(f"{server}/{tool} is not a tool that is always allowed", "See the list: multi-mcp asks")
+            raise MultiMcpError(f"{server}/{tool} is not always allowed", "See the list: multi-mcp asks")
         await self._gateway.services.writer.written()
         return {}
 

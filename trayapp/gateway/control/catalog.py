@@ -179,7 +179,7 @@ class CatalogRequests:
 
         limit = LIMIT if asked.get("limit") is None else asked["limit"]
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-            raise RpcError(INVALID_PARAMS, "limit must be a number above 0")
+            raise RpcError(INVALID_PARAMS, "limit must be a whole number above 0")
         hits = await seen_by.view.finder.find(
             lambda: seen_by.exposure,
             query,
