@@ -43,7 +43,7 @@ hypothesis_settings.load_profile("any-machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Undo settings of the starting shell that child processes would inherit.
+    """Undo settings of the starting shell that child processes would inherit, and make the tests faster.
 
     A shell without job control makes its background jobs ignore Ctrl-C. Without stored bytecode, each of the thousands
     of processes that tests start would compile the program again, which is most of their start-up time.

@@ -55,7 +55,8 @@ class Issuer:
     """
 
     now: Callable[[], float] = time.time
-    lifetime: int | None = 3600  # in seconds; with 0 or None, tokens never expire; None omits expires_in
+    # In seconds. With 0 or None, tokens never expire, and None also omits expires_in.
+    lifetime: int | None = 3600
     rotates: bool = True  # each refresh token can be used only once
     renewable: bool = True
     registers: bool = True

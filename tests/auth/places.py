@@ -31,7 +31,7 @@ BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Config
   </policy>
 </busconfig>
 """
-UNLOCKS = "org.gnome.keyring.InternalUnsupportedGuiltRiddenInterface"  # gnome-keyring has it for its own tests
+UNLOCKS = "org.gnome.keyring.InternalUnsupportedGuiltRiddenInterface"  # an interface that gnome-keyring has for tests
 NO_DISPLAY = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_DATA_HOME")
 
 

@@ -92,7 +92,7 @@ class Bench:
         self.config = Config(Settings())
         self.hints: dict[str, str] = {}
         self.wants_offers = False
-        self.routed = anyio.Event()  # set while there is a network route; offline tests use an unset event
+        self.routed = anyio.Event()  # set while there is a network route, unset in offline tests
         self.routed.set()
         context = BackendContext(
             clock=self.clock,

@@ -17,7 +17,7 @@ from tests.benchmarks.figures import Figure, Target, percentile
 from tests.benchmarks.ways import Way
 
 MS = 1000.0  # milliseconds per second
-SMALL, PARSED, MIDDLE, LARGE = 100, 50_000, 100_000, 1 << 20  # characters of text; wire/framing parses up to 64 KiB
+SMALL, PARSED, MIDDLE, LARGE = 100, 50_000, 100_000, 1 << 20  # characters of text (wire/framing parses up to 64 KiB)
 IN_FLIGHT = (1, 8, 64)
 
 

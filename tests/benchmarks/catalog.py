@@ -30,7 +30,7 @@ STATES = ["open", "closed", "archived", "draft", "all"]
 
 
 def shares(tools: int = TOOLS, servers: int = SERVERS) -> list[int]:
-    """Return the number of tools of each server, `tools` in total. A few have many, and each has at least one."""
+    """Return the number of tools of each server, `tools` in total. A few have many tools, and each has at least one."""
     weights = [1 / (place + 4) for place in range(servers)]
     counts = [1 + int((tools - servers) * weight / sum(weights)) for weight in weights]
     counts[0] += tools - sum(counts)

@@ -325,7 +325,7 @@ def configure(home: Home, *, history: bool) -> None:
     home.write("servers.yaml", f"{settings}\nservers:\n  null: {{command: [{argv}]}}\n")
 
 
-# -- helpers ---------------------------------------------------------------------------------------------------------
+# -- homes, pages and rows -------------------------------------------------------------------------------------------
 
 
 @contextmanager

@@ -173,7 +173,7 @@ def measure_sharing(peers: Sequence[Site], quick: bool, data: Path | None = None
 
 
 def compared(work: Workload, sites: Sequence[Site], counts: Sequence[int], with_calls: bool) -> Iterator[Figure]:
-    """Yield the figures of a workload. A foreign site's failure is recorded; other failures raise BrokenError."""
+    """Yield the figures of a workload. A foreign site's failure is recorded. Other failures raise BrokenError."""
     figures = {count: of_clients(work, count, with_calls) for count in counts}
     for site in sites:
         for count in PEER_CLIENTS if site.foreign else counts:

@@ -15,7 +15,7 @@ from trayapp.gateway.asks import asks_first
 DATA = Path(__file__).parent / "data"
 GUIDE = " ".join((Path(__file__).parents[2] / "packaging/guide/safety.md").read_text(encoding="utf-8").split())
 LABELLED: list[dict[str, Any]] = json.loads((DATA / "labelled_tools.json").read_text(encoding="utf-8"))
-# Names and servers from LiveMCPBench (Apache License 2.0); its data has no annotations.
+# Names and servers from LiveMCPBench (Apache License 2.0), whose data has no annotations.
 BENCH: dict[str, list[str]] = json.loads((DATA / "livemcpbench_names.json").read_text(encoding="utf-8"))
 TEST_SERVERS: dict[str, dict[str, Any]] = json.loads((DATA / "test_server_tools.json").read_text(encoding="utf-8"))
 

@@ -78,7 +78,7 @@ def _run(asking: socket.socket, program: Any) -> None:
             thread.join()
     sys.stdout.flush()
     asking.sendall(bytes([code]))
-    os._exit(code)  # skips the interpreter's cleanup; the caller waits for `asking` to close
+    os._exit(code)  # skips the interpreter's cleanup, because the caller waits until `asking` closes
 
 
 def _stream(number: int, mode: str, errors: str) -> IO[str]:

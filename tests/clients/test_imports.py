@@ -193,7 +193,7 @@ def test_taking_servers_away_keeps_all_else_and_a_backup(tmp_path: Path) -> None
                                         "X-Api-Key:${keyring:s.X-Api-Key}"]},
             {"s.api_key": "k3y-of-mine", "s.Authorization": TOKEN, "s.X-Api-Key": "k3y-of-other"},
         ),
-        (  # different values never share a name; equal values may
+        (  # different values never share a name, but equal values may
             {"command": "x", "args": ["--token", "k3y-of-mine", "--token", "k3y-of-other", "--token", "k3y-of-mine"]},
             {"command": "x", "args": ["--token", "${keyring:s.token}", "--token", "${keyring:s.token-2}", "--token",
                                       "${keyring:s.token}"]},

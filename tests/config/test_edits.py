@@ -630,7 +630,7 @@ def test_any_text_is_edited_as_asked_or_refused(text: str) -> None:
             compose(edit(), "f")
 
 
-# --- long
+# --- many tools
 
 
 MANY = {f"tool_number_{number}": ON for number in range(26)}

@@ -160,7 +160,7 @@ def test_an_editor_that_moves_the_file_away_in_the_last_moment_finds_none(tmp_pa
 @linux_only
 @pytest.mark.requirement("file-slow-editor")
 def test_nobody_reads_our_text_until_it_is_known_to_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that reads our text, and then saves, would lose the editor's save."""
+    """A program that reads our text, and then saves, would overwrite the editor's save."""
     path, fresh, seen = tmp_path / "f", tmp_path / "g", list[bytes]()
     path.write_bytes(b"old")
     fresh.write_bytes(b"saved")

@@ -318,7 +318,7 @@ def test_a_read_only_folder_or_file_is_a_clear_error(home: Path) -> None:
 @posix_only
 @pytest.mark.requirement("file-slow-editor")
 def test_what_cannot_be_replaced_yet_is_looked_at_again_before_the_next_try(home: Path) -> None:
-    """Windows does not replace a file that an editor has open. When the editor closes the file, it has saved it."""
+    """Windows does not replace a file that an editor has open, and the editor may save before closing it."""
     path, fresh, looks = home / "servers.yaml", home / "fresh", list[bytes]()
     path.write_bytes(b"old")
     fresh.write_bytes(b"ours")

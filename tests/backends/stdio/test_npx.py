@@ -51,7 +51,7 @@ class Npm:
     def add(self, name: str, bins: Any, files: dict[str, str], *, version: str = "1.0.0", **more: Any) -> Path:
         """Add a package in a new cache entry, and return its folder.
 
-        `entry` is the name of the entry, and `own` is its package.json.
+        `entry` names the entry, and `own` is the content of its package.json.
         """
         self.entries += 1
         entry = self.npx / str(more.pop("entry", f"{self.entries:016x}"))
