@@ -67,7 +67,7 @@ def best_variant(variants: tuple[Variant, ...], kind: ClientKind) -> Variant | N
 
 
 def nearest_variant(variants: tuple[Variant, ...], kind: ClientKind) -> Variant | None:
-    """Return the variant that was read for the nearest kind, of the same era if there is any."""
+    """Return the variant that was read for the nearest kind, if possible of the same era, or None without variants."""
     of_era = [one for one in variants if one.kind.newer == kind.newer] or variants
 
     def nearness(one: Variant) -> tuple[bool, int]:

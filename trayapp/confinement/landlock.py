@@ -50,7 +50,7 @@ def is_forbidden() -> bool:
 
 
 def system_call(number: int, *arguments: object) -> int:
-    """Make a system call by its number. Raises OSError."""
+    """Make a system call by its number, and return its result. Raises OSError."""
     assert _libc is not None
     result = int(_libc.syscall(ctypes.c_long(number), *arguments))
     if result < 0:

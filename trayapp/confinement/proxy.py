@@ -93,7 +93,7 @@ class HostProxy:
             far_writer.close()
 
     async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect to a host, but never to this machine by a name that is not its own."""
+        """Connect to a host and return the streams. Never connect to this machine by a name that is not its own."""
         async with asyncio.timeout(CONNECT_S):
             found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
             error: OSError = OSError(f"no address for {host}")
@@ -109,7 +109,7 @@ class HostProxy:
 
 
 def _is_meant(host: str, address: str) -> bool:
-    """Return False if `host` resolved to an `address` of this machine, but is not one of its known names.
+    """Return True unless `host` resolved to an `address` of this machine without being one of its known names.
 
     Link-local addresses count as this machine's. A host that is itself an address is always meant.
     """

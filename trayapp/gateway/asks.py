@@ -299,7 +299,7 @@ class Asks:
         return digest == subject.hash and self._services.clock.now() < until
 
     def open_call(self, asker: Asker, subject: Subject, arguments: list[ShownArgument], ended: Ended) -> OpenAsk:
-        """Ask the user before a call. Raises NotAllowedError if nobody can be asked, or too many asks are open."""
+        """Open an ask about a call. Raises NotAllowedError if nobody can be asked, or too many asks are open."""
         if not self.someone_is_there or self._is_full:
             raise NotAllowedError(subject, "ask_too_many" if self.someone_is_there else "ask_nobody")
         lasting = ("session",) if asker.session is not None else ()

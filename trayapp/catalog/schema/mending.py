@@ -112,7 +112,7 @@ def _typed(schema: Schema) -> Schema:
 
 
 def _short(schema: Schema) -> Schema:
-    """Replace an enum longer than ENUM_MOST with a note in the description that names some of its values."""
+    """Return a schema with an enum longer than ENUM_MOST replaced by a note in the description with some values."""
     values = schema.get("enum")
     if not isinstance(values, list) or len(values) <= ENUM_MOST:
         return schema

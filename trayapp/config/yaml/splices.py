@@ -129,7 +129,7 @@ class Layout:
         return found.end() if found else None
 
     def comma(self, start: int, end: int) -> int | None:
-        """Return the position of the first comma from `start` to `end`. Only blanks and comments may precede it."""
+        """Return the position of the comma from `start` to `end` that only blanks and comments precede, or None."""
         found = _TO_COMMA.match(self.text, start, end)
         return found.end() - 1 if found else None
 

@@ -83,7 +83,7 @@ class ServerRequests:
     async def asked(
         self, connection: Connection, method: str, params: Params, about: Call | None = None
     ) -> dict[str, Any]:
-        """Pass an older server's request on to its client, or to the user instead. Raises RpcError.
+        """Pass an older server's request on to its client, or to the user instead. Return the answer. Raises RpcError.
 
         `about`: the call that the request belongs to, if the transport names it. Otherwise all calls in progress on the
         connection must belong to one session. The gateway never guesses the client: the wrong user could answer.
@@ -114,7 +114,7 @@ class ServerRequests:
     async def _ask_user(
         self, connection: Connection, method: str, params: Params, session: ClientSession, calls: list[RoutedCall]
     ) -> dict[str, Any]:
-        """Ask the user instead of the client, which cannot answer. Raises RpcError if the user does not answer."""
+        """Ask the user instead of the client, and return the answer. Raises RpcError if there is none."""
         if not self._asks.can_answer(method):
             raise RpcError(METHOD_NOT_FOUND, f"The client of this call cannot answer {method}"[:200])
         asker = Asker(session.client.name, session.project, session)

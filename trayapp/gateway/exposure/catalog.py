@@ -202,7 +202,7 @@ class Catalog:
 
     @cached_property
     def skill_files(self) -> dict[Key, str | None]:
-        """Return the digests of all skills' files by (server, URI), as `digests_of`, held back or not."""
+        """Return the digests of all skills' files by (server, URI), as `digests_of` does, held back or not."""
         skills = ((server, skill) for server, prepared in self.enabled.items() for skill in prepared.offer.skills)
         return {(server, uri): digest for server, skill in skills for uri, digest in digests_of(skill).items()}
 

@@ -46,7 +46,7 @@ class OtherTools:
                 yield from server.alike(_squeezed(letters[end:]))
 
     def addressed(self, name: str) -> str | None:
-        """Return the server that `name` addresses by `mcp__SERVER__`, even if it has no such tool."""
+        """Return the server that `name` addresses by `mcp__SERVER__`, even if it has no such tool, or None."""
         loose = _loose(name)
         return next((server.name for server in self._servers if loose.startswith(server.called)), None)
 

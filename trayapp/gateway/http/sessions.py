@@ -82,7 +82,7 @@ class HttpSessions:
         return self._sessions.get(session_id) if session_id is not None else None
 
     def begin(self, options: dict[str, Any]) -> HttpSession:
-        """Begin a session. Call `add` after its handshake."""
+        """Begin a session and return it. Call `add` after its handshake."""
         session = HttpSession(self._store)
         self._serve(session.peer, options)
         return session

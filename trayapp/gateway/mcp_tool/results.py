@@ -176,7 +176,7 @@ def _first_page(parts: list[Any], end: int) -> list[Any]:
 
 
 def _text_of(part: Any) -> str | None:
-    """Return the text of a text part or of a text resource."""
+    """Return the text of a text part or of a text resource, or None for any other part."""
     if not isinstance(part, dict) or part.get("type") not in ("text", "resource"):
         return None
     holder = part if part["type"] == "text" else part.get("resource")
