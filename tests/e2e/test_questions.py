@@ -62,7 +62,7 @@ class Person:
         return {"action": "accept", "content": {"name": self.name}}
 
     async def call(self, server: str) -> None:
-        """Call the tool so that it asks, and record a failure of the call."""
+        """Call the tool so that it asks. Record the error if the call fails."""
         try:
             await self.be_asked(server)
         except (RpcFailure, TimeoutError, EOFError) as error:

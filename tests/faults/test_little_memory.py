@@ -20,7 +20,7 @@ pytestmark = [
 ]
 MB = 1 << 20
 ROOMS = (30, 60, 90, 110, 130, 160, 200)  # MB that the gateway may still use
-LONG = 10_000_000  # characters, which the server sends as 60 MB
+LONG = 10_000_000  # characters, which become 60 MB of escape sequences
 
 
 async def test_an_answer_that_memory_does_not_suffice_for_is_an_error(gateway: Gateway, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tests.panel.test_actions import says, serve, serve_changed, serve_notary
 from tests.patience import stretched
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(stretched(120.0))]
-TABS_MOST = 150  # the most presses of Tab that any control of a page needs
+TABS_MOST = 150  # enough presses of Tab to reach any control of a page
 FORM = {
     "type": "object",
     "required": ["name"],

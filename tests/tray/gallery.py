@@ -68,7 +68,7 @@ SIZES = (16, 22, 24, 32, 48, 64)
 
 
 def pages() -> Iterator[str]:
-    """Yield one page for each state."""
+    """Yield the lines of one page for each state."""
     for title, state in STATES.items():
         seen = view(state)
         yield f"=== {title}: {seen.icon} ".ljust(70, "=")
