@@ -68,7 +68,7 @@ class Soak:
         await anyio.sleep(self.chance.random() * 0.02)
 
     async def disturb(self) -> None:
-        """Kill or reconnect random servers until the end."""
+        """Kill or reconnect random servers until the soak ends."""
         while self.goes_on():
             await anyio.sleep(self.chance.random() * 0.6)
             server = self.chance.choice(self.servers).name

@@ -307,7 +307,7 @@ def is_lost(answer: Message) -> bool:
 async def undisturbed(
     gateway: Gateway, tool: str, slowest_s: float = 5.0, pause_s: float = 0.1
 ) -> AsyncIterator[list[float]]:
-    """Keep calling another server during the block. Yield the duration of each call in seconds. Fails if a call fails."""
+    """Keep calling another server during the block. Yield the calls' durations in seconds. Fails if a call fails."""
     took: list[float] = []
 
     async def call_on(client: RawClient) -> None:

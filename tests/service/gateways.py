@@ -94,13 +94,13 @@ class FakeStream:
         self._theirs.send(b"!")
 
     def hang_up(self, stopping: bool = False) -> None:
-        """End the stream. `stopping`: the gateway stops on request."""
+        """End the stream. `stopping`: whether the gateway stops on request."""
         self.stopping = stopping
         self._theirs.shutdown(socket.SHUT_WR)
 
 
 class FakePlace:
-    """A fake supervisor.GatewayControl. `answering`: a gateway runs. `ours`: the tray launched it."""
+    """A fake supervisor.GatewayControl. `answering`: whether a gateway runs. `ours`: whether the tray launched it."""
 
     def __init__(self) -> None:
         self.processes: list[FakeProcess] = []

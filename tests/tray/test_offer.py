@@ -94,7 +94,7 @@ def test_servers_that_an_ai_tool_starts_beside_us_are_taken_out_of_it_after_a_cl
 
 
 class Speaker:
-    """A fake notifier. `seen`: notifications are shown."""
+    """A fake notifier whose `show` returns `seen`."""
 
     def __init__(self, seen: bool) -> None:
         self.seen = seen
