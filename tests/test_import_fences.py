@@ -172,7 +172,7 @@ BY_NAME = re.compile(rf"{PACKAGE}(\.[a-z_]\w*)+\.?")
 
 
 class Import(NamedTuple):
-    """An import. `module` is relative to trayapp, `target` absolute. A `lazy` import does not run when the module loads."""
+    """An import. `module` is relative to trayapp, `target` absolute. A `lazy` import may run later or never."""
 
     module: str
     target: str
