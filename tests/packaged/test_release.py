@@ -34,7 +34,7 @@ def version(is = nil) = is || "1.2.3"
 def arch(**more) = more.empty? ? "arm64" : puts(more.inspect)
 def method_missing(name, *said, **more) = puts([name, said, more].inspect)
 """
-# The program without the grammar by which jsonschema would check IRIs: loading and using it takes 2.5 s.
+# Runs cyclonedx-py without the grammar with which jsonschema checks IRIs, because that grammar takes 2.5 s.
 QUICK_SBOM = """
 import runpy, sys
 sys.modules["rfc3987_syntax"] = None

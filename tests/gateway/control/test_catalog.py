@@ -216,7 +216,7 @@ async def test_a_project_that_is_named_is_seen_as_its_sessions_see_it_for_that_r
         (rows,) = (await asked(made, control.SEARCH, words="echo", project=str(tmp_path)))["results"]
         assert {row["server"] for row in rows} == {"user", "db"}
         await made.told()
-        assert [c.name for c in made.gateway.services.pool] == ["user"]  # the request has ended, and the project's servers with it
+        assert [c.name for c in made.gateway.services.pool] == ["user"]  # the project is no longer in use
 
 
 @pytest.mark.requirement("cli-lacking")
@@ -245,7 +245,7 @@ async def test_a_projects_server_that_hangs_is_named_instead_of_waited_for_and_i
         assert all("still starting" in note for note in notes)
         gate.set()
         await made.told()
-        assert {c.name for c in made.gateway.services.pool} == {"user", "mute"}  # the request has ended, and the project's server with it
+        assert {c.name for c in made.gateway.services.pool} == {"user", "mute"}  # the project is not in use
         rows = await asked(made, control.LIST, project=str(tmp_path))
         assert {row["server"] for row in rows} == {"user", "db"}
         assert slow.opened == 1  # the server was not started again, because its lists were kept
