@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.requirement("fault-table"),
 ]
 TICKS_S = 6.0  # the gateway compares its clocks every 5 s
-JUMPS = ("+8h", "-1h")  # each test makes both, one after the other
+JUMPS = ("+8h", "-1h")  # each test makes both jumps in succession
 FORWARD = JUMPS[0]
 
 

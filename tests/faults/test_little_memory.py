@@ -29,7 +29,7 @@ async def test_an_answer_that_memory_does_not_suffice_for_is_an_error(gateway: G
     async with serving(gateway, Odd(tmp_path)) as client:
         for room in ROOMS:
             await client.call("odd_echo")
-            pid = gateway_pid(gateway)  # another one if the last answer ended the gateway
+            pid = gateway_pid(gateway)  # changes if the last answer ended the gateway
             most = psutil.Process(pid).memory_info().vms + room * MB
             resource.prlimit(pid, resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
             for _ in range(2):
