@@ -20,7 +20,7 @@ from trayapp.catalog.search.words import split
 from trayapp.model.errors import ExitCode, MultiMcpError
 
 STEP = 25  # tools that are indexed at a time: about 5 ms
-LIMIT = 8  # hits if the caller gives no limit
+LIMIT = 8  # default number of hits
 SURE = 5  # hits that are returned however weak they are
 RELEVANT = 0.04  # share of the best score: further hits below it only cost tokens
 FIRST_CHARS = 200  # characters of a description in which word forms are compared; patterns match its first line

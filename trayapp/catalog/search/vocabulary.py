@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from trayapp.catalog.search.words import stem
 from trayapp.catalog.suggest import edits_between
 
-NEAR_MOST = 4  # known words that one misspelled word may mean
+NEAR_MOST = 4  # limit on the known words that one misspelled word may mean
 PREFIX_SHORTEST = 4  # characters of a query word that may be the start of known words
 EDIT_SHORTEST = 4  # characters; too many shorter words are one edit apart
 TWO_EDITS_SHORTEST = 8  # characters of a word that may have two typos

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 LINGER_S = 1.0  # after a refusal: closing immediately, with bytes unread, would discard the answer
 HEAD_BYTES = 64 * 1024  # limit on the received bytes of an incomplete head. `guard` limits complete heads
-LAST_ANSWERS_S = 1.0  # at shutdown, for requests in progress to be answered
-LAST_WORDS_S = 0.2  # after that, for requests that are still open to be refused
+LAST_ANSWERS_S = 1.0  # time at shutdown for requests in progress to finish
+LAST_WORDS_S = 0.2  # time after that to refuse the remaining requests
 CLOSED = RpcError(CONNECTION_CLOSED, "The gateway closed its HTTP port before the answer")
 
 
