@@ -170,7 +170,7 @@ bus.close()
         subprocess.run([sys.executable, "-c", wait], env=self.environ, check=True)
 
     def stop(self) -> None:
-        """End all processes."""
+        """Kill all processes of the desk."""
         while self.processes:
             self._end(self.processes.pop())
 

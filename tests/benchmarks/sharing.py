@@ -28,13 +28,13 @@ from trayapp.wire.rundir import run_dir
 
 MIB = 1 << 20  # bytes
 CLIENTS = (1, 5, 20)
-REAL_CLIENTS = 5  # clients of ten real servers, which is 50 processes the direct way
+REAL_CLIENTS = 5  # clients with ten real servers each, so 50 server processes the direct way
 PEER_CLIENTS = (5,)  # some peers start a large process for each client
 SHARED_MOST = 0.25  # fraction of the memory that the direct way takes
 CONNECT_LIMIT_S = 120.0  # enough for ten real servers on a busy machine
 SIZE, IN_FLIGHT = 100, 8  # characters per answer, and concurrent calls per client
 ROUNDS, BOX_S, MOST_CALLS = 3, 0.7, 6000  # rounds, seconds per round, and the most calls per round by all clients
-WARM_UP = 200  # calls per client, because interpreters specialize their code
+WARM_UP = 200  # calls per client before measuring, because interpreters specialize their code
 
 
 @dataclass(frozen=True, slots=True)

@@ -346,7 +346,7 @@ def test_a_literal_counts_as_what_it_is(words: str, first: str) -> None:
     )))  # fmt: skip
     hits = index.search(words)
     assert hits[0].exposed_name == first
-    assert not any(hit.missed for hit in hits)  # a kind that nobody typed does not count as missed
+    assert not any(hit.missed for hit in hits)  # the kind of a literal, such as `file`, does not count as missed
 
 
 SITES = [

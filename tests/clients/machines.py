@@ -27,7 +27,7 @@ def world_in(home: Path, platform: str = "linux", **environ: str) -> ClientsCont
 
 
 def at_once(path: Path) -> None:
-    """Stand in for the wait until a file is saved: these tests save it themselves."""
+    """Do nothing instead of waiting until a file is saved, because these tests save it themselves."""
 
 
 def file_of(client: Client, world: ClientsContext) -> Path:

@@ -29,7 +29,7 @@ from trayapp.service.command_line import own_command
 from trayapp.wire.control import LOGIN, LOGIN_WAIT, REFRESH, SETTLE, SNAPSHOT, ControlClient, ControlError
 from trayapp.wire.rundir import run_dir
 
-SIGN_INS = 3  # most sign-ins, even if errors still require one
+SIGN_INS = 3  # the most sign-ins that are tried
 ALL_S = 50.0  # less than the suite's limit, after which the suite waits forever for its client to exit
 PATIENCE_S = 40.0  # dozens of scenarios run concurrently on a small machine
 MODERN = "2026-07-28"

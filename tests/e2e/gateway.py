@@ -125,7 +125,7 @@ class Gateway:
         return str(url)
 
     def children(self) -> list[int]:
-        """Return the ids of all processes below the gateway except the login shell.
+        """Return the ids of all descendants of the gateway except the login shell.
 
         That shell runs only for a moment, once the first client has received its list.
         """

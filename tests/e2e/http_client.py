@@ -56,7 +56,7 @@ class Answer:
 async def answer_to(
     verb: str, url: str, headers: Mapping[str, str], message: Message | None = None
 ) -> AsyncIterator[Answer]:
-    """Send a request and yield its response. Raises BROKEN.
+    """Send a request and yield its response. Raises the exceptions in BROKEN.
 
     Each request has its own connection, because the gateway may close an idle one just when a slow test uses it. No
     HTTP library is used: for hundreds of clients, it took as much time as the gateway.

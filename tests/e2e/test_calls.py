@@ -43,7 +43,7 @@ async def test_a_second_start_lists_from_the_cache_and_the_first_calls_start_one
     async with gateway.client() as client:
         assert await client.all("tools") == first
         assert [len(odd.pids) for odd in odds] == starts
-        await until(lambda: gateway.children() == [])  # at first, the login shell's process looks like one of ours
+        await until(lambda: gateway.children() == [])  # at first, the login shell's process looks like a server's
         futures = [client.ask("tools/call", {"name": "odd3_whoami", "arguments": {"n": n}}) for n in range(20)]
         with anyio.fail_after(stretched(20.0)):
             answers = [await future for future in futures]

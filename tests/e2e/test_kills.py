@@ -32,7 +32,7 @@ WAYS = [("shim", OLDER), ("shim", MODERN), ("http", MODERN), ("http", OLDER), ("
 QUESTIONS = 10  # concurrent questions in each session
 VICTIMS_REPLIES = 3  # questions that a client answers before it is killed with its next question open
 BEGUN = 60  # calls that are answered before the kill
-# Rounds for each way and each of two servers, so 26 for a way. The gateway and the server are killed in turn.
+# Rounds for each way and server, so up to 26 for a way with two servers. The gateway and the server are killed in turn.
 ROUNDS = 13 if world.LONG else 2
 LOOK_AGAIN_S = 0.1
 BACKOFF_S = 1  # backoff after a server was killed at its start, or its port was closed for a moment

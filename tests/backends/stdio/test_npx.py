@@ -125,7 +125,7 @@ CASES: list[tuple[str, list[str], str | None]] = [
     ("npx-27", ["npm", "exec", "-y", "--package=demo", "--", "demo"], "node <demo>/bin/cli.js"),
     ("npx-32", ["uvx", "demo"], None),
     ("npx-33", ["/usr/bin/npx", "demo"], None),
-    # cases named by what they show
+    # cases with descriptive names
     ("exact", ["npx", "-y", "demo@1.0.0", "a"], "node <demo>/bin/cli.js a"),
     ("exact with v", ["npx", "-y", "demo@v1.0.0"], "node <demo>/bin/cli.js"),
     ("range outside", ["npx", "-y", "demo@^2"], None),

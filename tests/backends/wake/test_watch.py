@@ -68,7 +68,7 @@ class Machine(FakeClock):
         self.wall_ahead = 0.0
         self.suspended = 0.0
         self.told: list[str] = []
-        self.note: OnWake = lambda reason: None  # the callback of the only witness
+        self.note: OnWake = lambda reason: None  # replaced when watch_wake starts the witness
 
     def time(self) -> float:
         return super().time() + self.wall_ahead

@@ -64,7 +64,7 @@ class Asking:
         return words
 
     async def ask(self, questions: Json, state: str | None = None) -> Json:
-        """Return the answers by the keys of their questions. Raises MCPError.
+        """Return the answers, with the keys of the questions. Raises MCPError.
 
         In the newer era, InputWanted is raised until the client has sent the answers.
         """

@@ -28,7 +28,7 @@ from tests.conformance.reference.samples import (
     text,
 )
 
-STEP_S = 0.05  # between two messages of a slow tool, as the scenarios require
+STEP_S = 0.05  # pause between two messages of a slow tool, as the scenarios require
 # longer than the 0.1 s after which the gateway opens a stream, so that the client can resume this stream
 AWAY_S = 0.6
 Tool = Callable[[Asking], Awaitable[Json]]
