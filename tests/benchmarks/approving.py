@@ -22,7 +22,7 @@ PATIENCE_S = 60.0
 
 
 def measure_approving(rounds: int) -> Figure:
-    """Measure the command from its spawn to its end. Raises BrokenError unless it approves all tools."""
+    """Measure how long the command takes from its spawn to its end. Raises BrokenError unless it approves all tools."""
     figure = Figure(f"approve --all --yes, {SERVERS} servers, {TOOLS:,} tools", "s", target=Target("value", MOST_S))
     for _ in range(rounds):
         with fresh_home() as home:

@@ -18,7 +18,7 @@ from tests.fixtures.ending import see_end
 
 PROTOCOL = "2025-06-18"
 READ_BYTES = 1 << 16  # the capacity of a pipe
-STOP_GRACE_S = 5.0  # between closing stdin and killing the process
+STOP_GRACE_S = 5.0  # from closing stdin to killing the process
 FOREIGN_GRACE_S = 1.5  # shorter, because one peer ignores the end of stdin
 ANSWER_LIMIT_S = 20.0  # limit of one exchange or series of calls, far above the usual duration
 HELLO = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "benchmark", "version": "1"}}

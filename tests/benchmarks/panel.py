@@ -42,11 +42,11 @@ from trayapp.wire.control import ControlClient
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-US = 1e6  # per second
+US = 1e6  # microseconds per second
 KEPT = 100_000  # calls in the history
 BATCH = 5_000  # calls per write
 SIZE = 50_000_000  # bytes, the history's size limit
-TURN = 100  # calls
+TURN = 100  # calls per turn
 LIMIT_MS = 20_000.0  # limit of any wait in the browser
 STREAM_OPEN_S = 0.5  # enough for a loaded page to receive live updates
 TAB_OPEN_S = 1.0  # enough for a new page's browser processes to start, on the two cores shared with the gateway

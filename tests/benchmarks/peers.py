@@ -269,7 +269,7 @@ def present() -> list[Peer]:
 
 
 def missing() -> dict[str, str]:
-    """Return why each missing peer is missing."""
+    """Return the reason for each missing peer."""
     return {peer.name: peer.absence for peer in PEERS if peer.absence}
 
 

@@ -13,7 +13,7 @@ from tests.benchmarks.client import BrokenError, Client, limit
 from tests.benchmarks.figures import OURS, Figure, Target
 from tests.benchmarks.ways import Home, Way, environment, fresh_home, gateway
 
-MS = 1000.0  # per second
+MS = 1000.0  # milliseconds per second
 BARE = "python -c pass"
 
 

@@ -127,7 +127,7 @@ class Cell:
 
 
 def said_by(answer: Message) -> str:
-    """Return the text of an answer that came instead of a question. If it contains an error, begin there."""
+    """Return the text of an answer that came instead of a question, from its first `error` on."""
     text = json.dumps(answer.get("error") or answer["result"]["content"][0])
     return text[text.find("error") :].replace("\\", "")
 
