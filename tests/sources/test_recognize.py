@@ -1056,9 +1056,9 @@ def test_a_variable_of_windows_before_a_path_is_one_there_and_asked_for_elsewher
     [
         (
             '"server": {"type": "node", "mcp_config": {"command": "node", "args": ["${__dirname}/a.js"]}}',
-            "a part of an extension's manifest",
+            "part of the manifest of an extension",
         ),
-        ('{"mcp_config": {"command": "node", "args": ["${__dirname}/a.js"]}}', "a part of an extension's manifest"),
+        ('{"mcp_config": {"command": "node", "args": ["${__dirname}/a.js"]}}', "part of the manifest of an extension"),
         ('{"manifest_version": "0.2", "server": {"mcp_config": {"command": "node"}}}', "the manifest of an extension"),
     ],
 )
