@@ -56,7 +56,7 @@ def git(repository: Path) -> list[str]:
 def npm(package: str) -> list[str]:
     """Return the command that npx would run for a package: node and the first program in the package's `bin`.
 
-    Node.js comes from PyPI. It caches compiled code and starts in a quarter less time than many systems' Node.js.
+    Node.js comes from PyPI. It caches compiled code, so it starts in 25 % less time than that of many distributions.
     """
     folder = require_file(NPM_SERVERS / "node_modules" / package, REMEDY)
     manifest = json.loads((folder / "package.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The cost of sign-ins and secrets in a gateway that uses neither."""
+"""Heavy imports: the SDK and the keyring are loaded only when a sign-in or a secret needs them."""
 
 from __future__ import annotations
 

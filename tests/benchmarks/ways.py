@@ -106,7 +106,7 @@ class Home:
         self.write("servers.yaml", text)
 
     def write(self, name: str, text: str) -> None:
-        """Replace a file of the home."""
+        """Write a file in the home folder atomically."""
         fresh = self.path / f"{name}.new"
         fresh.write_text(text, encoding="utf-8")
         fresh.replace(self.path / name)

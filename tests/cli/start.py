@@ -1,6 +1,7 @@
-"""The client of forks.py: it runs the command line in a child of that process.
+"""The client of forks.py: it asks that process to run the command line in a child.
 
-`python -I -S start.py NAME [ARG ...]`. The child gets this process's streams, arguments, environment and folder.
+`python -I -S start.py NAME [ARG ...]`. The child gets this process's streams, arguments, environment and working
+folder.
 """
 
 import _socket
@@ -17,7 +18,7 @@ def main() -> int:
     asked = len(asked).to_bytes(4, "big") + asked
     streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
     sent = parent.sendmsg([asked], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
-    if asked[sent:]:  # sending nothing would fail if the run has already ended
+    if asked[sent:]:  # an empty send fails if the run has already ended
         parent.sendall(asked[sent:])
     for number in (0, 1):  # otherwise, readers of the run's output would wait for this process, too
         os.close(number)

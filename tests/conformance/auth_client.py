@@ -1,7 +1,7 @@
 """The client for the official suite's auth scenarios. It uses one server of a running gateway, as a person would.
 
-The arguments are the names of the expected scenarios, and the server's address, which the suite appends. All other
-scenarios are skipped. MULTI_MCP_HOME selects the gateway.
+The arguments are the scenarios to run, separated by commas, and the server's address, which the suite appends. All
+other scenarios are skipped. MULTI_MCP_HOME selects the gateway.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def executed(file: Path) -> list[tuple[str, int]]:
 
 @asynccontextmanager
 async def terminal(gateway: Gateway) -> AsyncIterator[None]:
-    """Run `multi-mcp asks --watch`, so that somebody can answer."""
+    """Run `multi-mcp asks --watch`, so that the gateway counts the user as present."""
     process = launch(gateway.home, "asks", "--watch")
     try:
         assert process.stdout is not None

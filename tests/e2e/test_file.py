@@ -15,7 +15,7 @@ from tests.e2e.test_calls import said
 from tests.fixtures.odd import Odd, until
 
 pytestmark = pytest.mark.anyio
-APPLIED_S = 1.0  # limit from a save until it is applied
+APPLIED_S = 1.0  # maximum time from a save until it is applied
 
 
 @pytest.mark.requirement("file-broken-goes-on")

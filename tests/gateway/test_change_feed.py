@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 @dataclass
 class SlowClock:
-    """A clock that is `spent` seconds ahead, as after slow work."""
+    """A clock that is `spent` seconds ahead of `whole`, as if slow work had taken that long."""
 
     whole: FakeClock
     spent: float = 0.0

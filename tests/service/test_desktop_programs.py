@@ -166,7 +166,7 @@ def test_only_an_error_at_the_end_of_the_log_is_the_reason_why_a_gateway_ended(l
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """Create a folder for fake programs, and return an environment with that folder in front of PATH."""
+    """Create a folder for fake programs, and return an environment with that folder first on PATH."""
     (tmp_path / "bin").mkdir()
     return {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "DISPLAY": ":99"}
 

@@ -1,4 +1,7 @@
-"""`python -m tests.tray.gallery [SHEET.png]` prints the tray's texts in typical states and draws all icons."""
+"""`python -m tests.tray.gallery [SHEET.png]` prints the tray's texts in typical states.
+
+With SHEET.png, it also draws all icons there.
+"""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from trayapp.tray.state.tray_state import IconKind
 SIZES = (16, 18, 20, 22, 24, 32, 36, 44, 48, 64, 128, 256)
 PAIRS = list(combinations(IconKind, 2))
 DARK_PANELS, LIGHT_PANELS = ("#000000", "#202124", "#2e3440"), ("#ffffff", "#f4f4f5", "#e6e6e6")
-CLEARLY = 0.4  # of all pixels that either shape covers
+CLEARLY = 0.4  # minimum difference, as a share of the pixels that either shape covers
 TEXT_CONTRAST, PICTURE_CONTRAST = 4.5, 3.0  # WCAG 2.2: 1.4.3 for text, 1.4.11 for pictures
 
 

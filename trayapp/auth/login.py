@@ -209,7 +209,7 @@ class _Provider(OAuthClientProvider):
         return await self._refresh_token()
 
     def renewed(self, token: OAuthToken, now: float) -> Grant:
-        """Return the grant after a renewal. Fields that the response omits stay (RFC 6749 6)."""
+        """Return the renewed grant. It keeps a refresh token or scope that the response omits (RFC 6749, section 6)."""
         assert self._grant is not None
         return replace(
             self._grant,

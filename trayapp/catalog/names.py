@@ -233,9 +233,10 @@ def _others_of(keys: Collection[Key], mode: PrefixMode, servers: Iterable[str]) 
 
 
 def _suffixed(wishes: Mapping[Key, str], used: set[str], given: Mapping[str, Key]) -> dict[Key, str]:
-    """Return distinct names with a hash at the end, none of them in `used` or given to another tool.
+    """Return a distinct name with a hash suffix for each tool, and add the names to `used`.
 
-    Names that collide at one suffix length all try the next one, so the order does not matter.
+    No name is in `used` or given to another tool. Names that collide all try a longer or another hash, so the order
+    does not matter.
     """
     names: dict[Key, str] = {}
     attempt = 0

@@ -110,7 +110,7 @@ def add_verb(
         preview_source(name, as_json=as_json)
         return
     if dry_run:
-        raise UsageError("--dry-run needs WHAT, and neither a command nor --url", "See: multi-mcp add --help")
+        raise UsageError("--dry-run works only with WHAT, not with a command or --url", "See: multi-mcp add --help")
     if name and not command and not url:
         add_source(
             name,

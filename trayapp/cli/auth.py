@@ -95,7 +95,7 @@ def _report_outcome(server: str, outcome: dict[str, Any], as_json: bool) -> int:
 def _show(as_json: bool) -> int:
     snapshot = ask(SNAPSHOT)
     if snapshot["gateway"].get("keyring") == "locked" and not as_json:
-        with waiting("Unlock the keyring in its dialog"):
+        with waiting("Unlock the keyring in the dialog that opens"):
             error = ask(KEYRING, {"unlock": True}, timeout=START_S)["error"]
         if error:
             # do not suggest the command that the user is running

@@ -72,9 +72,9 @@ def connect_verb(
 ) -> int:
     """Point an AI tool at multi-mcp.
 
-    Shows the change to the tool's configuration, then makes it and keeps a backup beside the file. Without CLIENT, list
-    the AI tools on this computer and their state. With --profile or --servers, the tool sees only these servers. --as
-    names the entry, so that one tool can have several.
+    Show the change to the tool's configuration, make it, and keep a backup beside the file. With neither CLIENT nor
+    --all, list the AI tools on this computer and their state. With --profile or --servers, the tool sees only these
+    servers. --as names the entry, so that one tool can have several.
     """
     context = own_context()
     if not _ENTRY_NAME.fullmatch(entry):

@@ -293,7 +293,7 @@ def _show(found: Sequence[ImportOffer], reading: FoundServers, machine: Machine,
     elif found:
         print_table(Table(("SERVER", "FROM", "STARTS"), [_row(offer, machine) for offer in found], wraps=True))
     else:
-        say("No further servers were found in the files of your AI tools")
+        say("No servers to import were found in the files of your AI tools")
     for offer in found:
         remarks = list(_remarks(offer))
         if remarks and not offer.known:

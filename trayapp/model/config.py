@@ -182,7 +182,7 @@ def auth_of(server: ServerConfig) -> Auth:
     return "bearer" if named else "oauth"
 
 
-CHECKSUM_BYTES = 3  # 1 in 16 million changes goes unnoticed; 24 bits reveal almost nothing about a secret
+CHECKSUM_BYTES = 3  # 1 in 16 million changes goes unnoticed; 24 bits cannot recover a strong secret
 LAUNCH_FIELDS = ("command", "args", "env", "cwd", "inherit_env", "url", "type", "headers", "auth", "bearer_token_env")
 
 

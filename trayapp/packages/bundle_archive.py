@@ -138,7 +138,7 @@ def _checked(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
             raise _bad(f"{name!r} is encrypted, or its compression is not supported")
         parts = _plain(name).split("/")
         if name.startswith("/") or name != entry.orig_filename.replace("\\", "/") or "\\" in entry.orig_filename:
-            raise _bad(f"{name!r} is not a path inside the bundle")
+            raise _bad(f"{name!r} is an absolute path, or contains a backslash or a null character")
         if any(part in ("", "..") or _BAD_PART.fullmatch(part) for part in parts):
             raise _bad(f"{name!r} is not a valid path on every system")
         prefixes = ("/".join(parts[:length]) for length in range(1, len(parts) + 1))

@@ -135,7 +135,7 @@ _PASSED_VALUES = options("""
 _LONG = {"-i": "--index-url", "-f": "--find-links"}
 _PASSED_PATHS = options("-f --find-links --config-file --cache-dir")
 _FROM, _WITH, _PYTHON = options("--from --spec"), options("-w --with"), options("-p --python")
-_MISSING = re.compile(r"[{]|^<")  # in a name: a variable, or an example that the user has to replace
+_MISSING = re.compile(r"[{]|^<")  # in a package name: a variable or a placeholder (`<name>`)
 _FOLDERS = options("--with-editable --editable")
 _UVX = OptionTable(
     _QUIET | _PASSED,

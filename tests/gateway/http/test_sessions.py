@@ -197,7 +197,7 @@ async def test_no_session_with_an_open_request_ends_for_many_idle_ones(tmp_path:
 
 
 async def test_a_session_of_which_nothing_is_heard_for_long_is_forgotten(tmp_path: Path) -> None:
-    """Used sessions and sessions whose clients have left are forgotten, but not sessions with an open request."""
+    """A session without a request for IDLE_S is forgotten. A session with an open request is kept."""
     async with port(tmp_path, idle_most=9) as (at, http):
         away, idle, listening = await opened(http), await opened(http), await opened(http)
         async with http.stream("GET", "/mcp", headers={"Mcp-Session-Id": away}) as stream:

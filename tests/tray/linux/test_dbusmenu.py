@@ -93,7 +93,7 @@ def test_texts_that_hold_counters_do_not_fill_the_memory_and_numbers_are_never_u
 def told(old: MenuNode, new: MenuNode, change: MenuDifference) -> MenuNode:
     """Return the menu of a KDE panel that showed `old`, applied the change, and read the changed parents again.
 
-    KDE reads a single level. It keeps what it knows of deeper levels, and reads a new entry when the entry is opened.
+    KDE reads one level at a time. It keeps deeper levels that it has read, and reads a new entry when that is opened.
     """
     fresh, lost = dict(change.changed), dict(change.removed)
     known = {node.number: node for node in walk(old)}

@@ -189,7 +189,7 @@ _PYTHON_ONLY = re.compile(r"\\(?:(Z)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|.)|\{,(
 
 
 class InvalidPatternError(MultiMcpError):
-    """Raised for a regular expression that is invalid, too long or too slow, or that RE2 cannot match."""
+    """Raised for a regular expression that is invalid, too long or too slow, or that has syntax unknown to RE2."""
 
     code = "invalid_pattern"
     exit_code = ExitCode.USAGE

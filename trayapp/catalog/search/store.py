@@ -23,8 +23,8 @@ CANDIDATES = 128  # documents that are ranked for one query, whatever its limit:
 # server also adds documents that have it and another common word.
 COMMON = 60
 COMMON_SHARE = 0.02
-NAMED = 24  # candidates with a common word in their name or title
-VIEWS_MOST = 3_000  # kept for the next query; a few KB each
+NAMED = 24  # at most this many candidates for a common word in a name or title
+VIEWS_MOST = 3_000  # cached for later queries; a few KB each
 
 _COLUMNS = ", ".join(FIELDS)
 _INSERT = f"INSERT INTO documents (rowid, {_COLUMNS}) VALUES ({', '.join('?' * (len(FIELDS) + 1))})"

@@ -228,7 +228,7 @@ class _SettingReader:
         self.unread_limit = False  # the `confine` of all servers could not be read
 
     def read(self, inside: str, node: Node, readers: dict[str, fields.Reader]) -> dict[str, Any]:
-        """Return values by key, or {} if the node is not a mapping."""
+        """Return the valid values by key, and report the others. Return {} if the node is no mapping."""
         try:
             said = [] if is_null(node) else fields.mapping_pairs(node)
         except InvalidValueError as wrong:

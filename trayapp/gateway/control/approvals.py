@@ -166,7 +166,9 @@ class SecretCommandRequests:
         return {"rows": rows}
 
     async def _approve(self, asked: Asked) -> Any:
-        """Approve those of `commands` that still wait for approval. The user has seen each of them in full."""
+        """Approve those of `commands` that still wait, and return the others as `missed`.
+
+        The caller must have shown each of them to the user in full."""
         server, commands = text_of(asked, "server"), asked.get("commands")
         if not isinstance(commands, list) or not all(isinstance(one, str) for one in commands):
             raise RpcError(INVALID_PARAMS, "approve_commands needs commands: a list of texts")

@@ -1,8 +1,8 @@
-"""Streamable HTTP of both eras (MCP, transports).
+"""Streamable HTTP, for revisions with a handshake and for stateless ones (MCP, transports).
 
-Revisions with a handshake have sessions, with POST, GET and DELETE. The early ones also have batches. An answer is one
-JSON body if it comes soon and no message about its request comes first. Otherwise it is the last event of a stream. MCP
-leaves this choice to the server.
+Revisions with a handshake have sessions, with POST, GET and DELETE. The early ones also have batches. A
+quick answer without a message before it is one JSON body. Any other answer is the last event of a stream. MCP leaves
+this choice to the server.
 
 From 2026-07-28 on, each POST is its own session, and the client cancels its request by closing the response. Headers
 repeat parts of the message for intermediaries. A message that differs from its headers is refused.

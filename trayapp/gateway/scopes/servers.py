@@ -30,7 +30,7 @@ class ConnectedSession(ClientSession, Protocol):
     """The part of a client session that Servers uses."""
 
     def follow(self, view: View) -> None:
-        """Switch the client to that view."""
+        """Switch the session to `view`."""
 
 
 class Servers:

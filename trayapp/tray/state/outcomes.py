@@ -73,7 +73,7 @@ def outcome_notice(title: str, *lines: str) -> Notice:
 
 
 def failed(action: Action, error: MultiMcpError) -> Notice:
-    """Return the notice of an error, with what to do about it."""
+    """Return the notice for an action that failed: the error, and what to do about it."""
     about = f": {texts.name(action.target)}" if action.target and action.verb not in NAMELESS else ""
     # The hint of a NoGatewayError is to start a gateway, but the tray does this itself.
     hint = "Try again once the gateway runs." if isinstance(error, NoGatewayError) else texts.plain(error.hint)
