@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The entry point for developers: refuse an old Python, then hand over to devtools.
+"""The entry point for developers. It rejects an old Python and leaves the rest to devtools.
 
-It uses only syntax that an old Python can read, and only the standard library.
+This file uses only syntax that an old Python can read, and only the standard library.
 """
 
 import sys

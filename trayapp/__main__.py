@@ -20,7 +20,7 @@ def main() -> int:
             sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except OSError as error:  # an error of stdout: verbs report all others themselves (cli/output)
+    except OSError as error:  # a failed write to stdout: verbs report all other errors themselves (cli/output)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # otherwise the interpreter reports an error at exit
         if not code and not isinstance(error, BrokenPipeError) and sys.stderr is not None:
             print(f"Error: Cannot write the output: {error.strerror}\n{FULL}", file=sys.stderr)

@@ -1,1 +1,1 @@
-"""The commands of packaging/dev.py, in steps."""
+"""The commands of packaging/dev.py, and the steps that they consist of."""

@@ -32,7 +32,7 @@ def build_bundle(python: Path, work: Path, only: str = "") -> Path:
     try:
         run([python, "-m", "PyInstaller", *options, SPEC], env=environment)
     except StepFailed as failure:
-        linux = "It needs binutils and a Python with a shared library (Debian: libpython3; pyenv: --enable-shared)."
+        linux = "PyInstaller needs binutils and a shared libpython (Debian: libpython3; pyenv: --enable-shared)."
         raise StepFailed(str(failure), linux if sys.platform == "linux" else "") from failure
     folder = work / "out" / NAME
     forget_build_machine(folder, secrets_of_build(python))
@@ -55,7 +55,7 @@ def build_environment(work: Path) -> dict[str, str]:
 
 
 def source_date() -> int:
-    """Return the time of the last commit in Unix seconds, or EPOCH_ZERO."""
+    """Return SOURCE_DATE_EPOCH if it is set, else the time of the last commit in Unix seconds, else EPOCH_ZERO."""
     told = os.environ.get("SOURCE_DATE_EPOCH", "") or git("log", "-1", "--format=%ct")
     return int(told) if told.isdecimal() else EPOCH_ZERO
 
@@ -76,7 +76,7 @@ def secrets_of_build(python: Path) -> list[bytes]:
     own = [str(ROOT), *([] if prefix in (Path("/usr"), Path("/usr/local")) else [str(prefix)])]
     home = Path.home()
     if home.parent != home.parent.parent:  # /root identifies nobody, and libraries contain it from their own builds
-        own.append(f"{home}/")  # `disguised` keeps what follows the last slash: not the name
+        own.append(f"{home}/")  # ends with a slash, since `disguised` keeps what follows the last one
     return sorted((folder.encode() for folder in own), key=len, reverse=True)
 
 
@@ -98,6 +98,6 @@ def forget_build_machine(folder: Path, secrets: list[bytes]) -> None:
 
 
 def disguised(path: bytes) -> bytes:
-    """Return the replacement for a path: `/home/me/python/3.11.7` becomes `/usr//////////////3.11.7`."""
+    """Return the replacement for a path: `/home/me/python/3.11.7` becomes `/usr////////////3.11.7`."""
     above, _, name = path.rpartition(b"/")
     return b"/usr"[: len(above)].ljust(len(above) + 1, b"/") + name

@@ -61,7 +61,7 @@ def _run(args: list[str]) -> int:
             raise
         say(f"not updated: {failure}; continuing with the present .venv")
     program = script(VENV, "multi-mcp")
-    with suppress(ValueError):  # the program's hints repeat this path: use the short one that a developer would type
+    with suppress(ValueError):  # use the short path that a developer would type, since the program's hints repeat it
         program = program.relative_to(Path.cwd())
     if os.name != "nt":
         os.execv(program, [str(program), *args])
@@ -80,7 +80,7 @@ def _test(args: list[str]) -> int:
     from devtools.servers import ensure_npm, ensure_pypi
 
     ensure_debian_packages()
-    with ThreadPoolExecutor() as pool:  # downloads wait as much as they work, and PyInstaller leaves a processor idle
+    with ThreadPoolExecutor() as pool:  # downloads often wait, and PyInstaller uses only one processor
         steps = [pool.submit(ensure_npm), pool.submit(ensure_pypi)]
         ensure_app()
         ensure_test_requirements()

@@ -99,7 +99,7 @@ def zipped(data: bytes, target: Path) -> None:
 
 
 def md5sums(root: Path) -> str:
-    """Return the checksums of all files in the format of dpkg --verify."""
+    """Return the checksums of all files in the format that dpkg --verify reads."""
     files = sorted(path for path in (root / "usr").rglob("*") if path.is_file() and not path.is_symlink())
     rows = [(hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest(), path) for path in files]
     return "".join(f"{digest}  {path.relative_to(root).as_posix()}\n" for digest, path in rows)

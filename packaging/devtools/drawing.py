@@ -28,7 +28,7 @@ FINEST, COARSEST = 16, 4  # samples per pixel along each side, for small picture
 MOST_SAMPLES = 1024  # most samples along a side, unless COARSEST requires more
 NAME = "multi-mcp"
 WINDOWS = (16, 20, 24, 32, 40, 48, 64, 256)  # the sizes that Windows uses at 100 to 250 % and in Explorer
-APPLE = (16, 32, 64, 128, 256, 512, 1024)  # each size also serves half of it on Retina displays
+APPLE = (16, 32, 64, 128, 256, 512, 1024)  # each is also the picture of half its size for Retina displays
 HICOLOR = (16, 22, 24, 32, 48, 64, 128, 256)  # freedesktop.org icon theme specification
 
 
@@ -293,7 +293,7 @@ def _snapped(shape: Shape, factor: float) -> Shape:
 
 
 def _ends(shape: Shape, axis: int) -> set[float]:
-    """Return the coordinates of flat ends of a line on this axis: there, the end must be on a pixel."""
+    """Return the coordinates on this axis of a line's flat ends, which must be on the edge of a pixel."""
     if shape.closed or shape.round_caps:
         return set()
     ends = ((shape.points[0], shape.points[1]), (shape.points[-1], shape.points[-2]))

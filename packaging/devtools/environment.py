@@ -26,7 +26,7 @@ def ensure_app() -> None:
     if is_stamped(VENV, "app", wanted) and has_program():
         return
     with installing(VENV):
-        if is_stamped(VENV, "app", wanted) and (has_program() or _repaired()):  # another process did it, or a repair
+        if is_stamped(VENV, "app", wanted) and (has_program() or _repaired()):  # another process, or the repair, did it
             return
         say("installing into .venv (once; takes a minute or two)")
         beside, before = VENV.with_name(VENV.name + ".new"), VENV.with_name(VENV.name + ".old")
@@ -107,7 +107,7 @@ def make_venv(folder: Path) -> None:
         raise StepFailed(
             "this Python cannot create virtual environments (ensurepip is missing)",
             f"On Debian and Ubuntu: sudo apt-get install python{version}-venv (or python3-venv). "
-            "Elsewhere: a Python with ensurepip, for example from python.org or Homebrew.",
+            "Elsewhere, use a Python with ensurepip, for example from python.org or Homebrew.",
         )
     run([sys.executable, "-m", "venv", "--clear", "--prompt", ".venv", folder])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from devtools.places import ROOT
 
-# macOS.api looks for Apple's libraries at import (on Linux with a compiler). libsecret needs PyGObject.
+# macOS.api looks for Apple's libraries at import (on Linux, by running a compiler). libsecret needs PyGObject.
 OTHER_KEYRINGS = {
     "linux": ("keyring.backends.macOS.api", "keyring.backends.libsecret", "keyring.backends.Windows"),
     "win32": ("keyring.backends.macOS.api", "keyring.backends.libsecret", "keyring.backends.SecretService"),
@@ -30,7 +30,7 @@ EXCLUDED = (
     *OTHER_KEYRINGS,
     *("trio", "IPython", "pydoc_data", "unittest", "doctest", "pdb", "typer", "test"),
 )
-# The tray runs no server and asks other processes for everything (tests/test_import_fences.py).
+# The tray runs no server, and other processes do most of its work (tests/test_import_fences.py).
 NOT_IN_TRAY = (
     *("mcp", "mcp_types", "httpx2", "starlette", "uvicorn", "pydantic", "pydantic_core", "keyring", "secretstorage"),
     *(

@@ -1,4 +1,4 @@
-"""The guide's generated pages, the verbs and the table of AI tools: `packaging/dev.py guide`, in .venv."""
+"""The guide's generated pages: the verbs, and the table of AI tools. `packaging/dev.py guide` runs this in .venv."""
 
 from __future__ import annotations
 

@@ -87,6 +87,7 @@ def _lock_npm(folder: Path) -> None:
     for package in lock["packages"].values():
         for field in ("resolved", "funding"):  # npm finds a package by name and version, and checks its `integrity`
             package.pop(field, None)
-        if optional := package.get("optionalDependencies"):  # `npm ci` fails if the lock has no entry for one
+        # `npm ci` fails if an optional dependency has no entry of its own in the lock
+        if optional := package.get("optionalDependencies"):
             package["optionalDependencies"] = {name: wanted for name, wanted in optional.items() if name in locked}
     target.write_text(json.dumps(lock, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -15,7 +15,7 @@ BUNDLE_ID = "dev.multimcp.tray"  # also used by the LaunchAgent (service/autosta
 BUNDLE_TYPE = "dev.multimcp.mcpb"
 ENTITLEMENTS = PACKAGING / "macos" / "entitlements.plist"
 IDENTITY = "MULTI_MCP_CODESIGN"  # "Developer ID Application: ..."
-PROFILE = "MULTI_MCP_NOTARY_PROFILE"  # of `xcrun notarytool store-credentials`
+PROFILE = "MULTI_MCP_NOTARY_PROFILE"  # the name of a profile that `xcrun notarytool store-credentials` made
 UNSIGNED = "MULTI_MCP_UNSIGNED"  # "1": an unsigned build for personal use
 
 INFO: dict[str, object] = {
@@ -97,7 +97,7 @@ def steps(app: Path, image: Path, environ: Mapping[str, str]) -> list[list[str]]
 
 
 def _notarized(submitted: Path, stapled: Path, profile: str) -> list[list[str]]:
-    """Return the commands that notarize a file and staple a ticket to it: the first start may be offline."""
+    """Return the commands that notarize a file and staple the ticket to it, so the first start needs no network."""
     return [
         ["xcrun", "notarytool", "submit", str(submitted), "--keychain-profile", profile, "--wait"],
         ["xcrun", "stapler", "staple", str(stapled)],

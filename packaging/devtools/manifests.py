@@ -189,7 +189,7 @@ Tags:
 
 
 def part(release: Release, kind: str, body: str) -> str:
-    """Return one file of the manifest: the lines that all files share, around its own."""
+    """Return one file of the manifest: `body`, between the lines that all its files have."""
     schema = f"https://aka.ms/winget-manifest.{kind}.{WINGET_SCHEMA}.schema.json"
     return f"""\
 # yaml-language-server: $schema={schema}

@@ -47,7 +47,7 @@ def build_installers(bundle: Path, work: Path, out: Path) -> list[Path]:
 def build_source(python: Path, work: Path, version: str, out: Path) -> list[Path]:
     """Write wheel, source archive and SBOM into `out`, and check them by PyPI's rules. Raises StepFailed."""
     environment = build_environment(work)
-    del environment["PYTHONPYCACHEPREFIX"]  # without stored bytecode, these tools start three times as slowly
+    del environment["PYTHONPYCACHEPREFIX"]  # without stored bytecode, these tools take three times as long to start
     folder = work / "source"
     shutil.rmtree(folder, ignore_errors=True)
     run([python, *HATCHLING, "-d", folder], cwd=ROOT, env=environment)
@@ -68,7 +68,7 @@ def write_checksums(made: list[Path], out: Path) -> Path:
 
 
 def build_twice(python: Path, work: Path, out: Path) -> list[Path]:
-    """Build the packages, and once more in another folder. Raises StepFailed if the two builds differ."""
+    """Build the packages twice, the second time in another folder. Raises StepFailed if the two builds differ."""
     made = build_packages(python, work, out)
     other = work.with_name(f"{work.name}-again")
     again = build_packages(python, other, other / "packages")

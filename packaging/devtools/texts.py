@@ -1,4 +1,4 @@
-"""The man page, the shell completions and the third-party licenses of a package: `texts.py FOLDER`, in .venv."""
+"""The man page, the shell completions and the third-party licenses of a package. `texts.py FOLDER` writes them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write_texts(folder: Path) -> None:
     for shell in ("bash", "zsh", "fish"):
         kind = get_completion_class(shell)
         assert kind is not None
-        script = kind(program, {}, PROGRAM, "_MULTI_MCP_COMPLETE").source()  # runs the program at each Tab
+        script = kind(program, {}, PROGRAM, "_MULTI_MCP_COMPLETE").source()  # it runs the program at each Tab
         (folder / f"completion.{shell}").write_text(script, encoding="utf-8")
     (folder / "third-party.txt").write_text(third_party(), encoding="utf-8")
 

@@ -227,7 +227,7 @@ async def test_no_sign_in_to_a_server_with_wrong_metadata(switches: dict[str, An
 
 async def test_an_unreachable_server_is_an_error() -> None:
     async with person() as made:
-        with pytest.raises(SignInError, match="cannot be reached"):
+        with pytest.raises(SignInError, match="Cannot reach"):
             await made.sign_in("http://127.0.0.1:1/mcp")
 
 

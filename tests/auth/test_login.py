@@ -72,7 +72,7 @@ def answer(status: int, **more: object) -> httpx2.Response:
     ("error", "last", "words"),
     [
         (httpx2.ConnectTimeout("x"), None, "mcp.example did not answer in time"),
-        (httpx2.ConnectError("x", request=httpx2.Request("GET", SERVICE)), None, "as.example cannot be reached"),
+        (httpx2.ConnectError("x", request=httpx2.Request("GET", SERVICE)), None, "Cannot reach as.example"),
         (OAuthRegistrationError("hush"), answer(403, text="hush"), "does not register new clients (HTTP 403)"),
         (OAuthTokenError("hush"), answer(400, json={"error": "invalid_grant"}), "rejected the sign-in: invalid_grant"),
         (OAuthTokenError("hush"), answer(502, text="hush"), "rejected the sign-in: HTTP 502"),

@@ -73,7 +73,7 @@ def test_on_a_terminal_the_finding_comes_last_and_a_no_says_what_happens(tmp_pat
     env = {name: value for name, value in person.env.items() if name != UNATTENDED} | {"COLUMNS": "60"}
     with FakeGateway(person.home, {**ANSWERS, "approvals": {"rows": [NEW]}}) as gateway:
         shown = person.answers("approve", typed="\n", env=env)
-        before, question, after = shown.partition("Approve it? [y/N/d = show all]")
+        before, question, after = shown.partition("Approve it? [y/N/d = details]")
         assert question
         assert before.rindex("do not evil") > before.rindex("Do not tell the user")
         assert "(51 more lines of its definition)" in before

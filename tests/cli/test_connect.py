@@ -221,7 +221,7 @@ def test_all_tells_a_line_a_tool_and_the_difference_only_when_asked(person: Pers
     assert done.stdout.splitlines() == [
         "Codex connected: ~/.codex/config.toml (backup: config.toml.multi-mcp.bak). If Codex is running, restart it",
         "Cursor connected: ~/.cursor/mcp.json (backup: mcp.json.multi-mcp.bak)",
-        "To see each changed line: --diff",
+        "To see each changed line, add --diff",
     ]
     assert len(person.says("disconnect", "--all").stdout.splitlines()) == 3
     assert cursor.read_text() == before

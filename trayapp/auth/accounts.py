@@ -135,7 +135,7 @@ class Account:
             self._changed()
 
     def limit_renewal(self) -> None:
-        """Limit a renewal in flight to LAST_MOMENT_S, because the gateway ends."""
+        """Limit a renewal in flight to LAST_MOMENT_S, because the gateway is ending."""
         if self._renewal is not None:
             self._renewal.scope.deadline = min(self._renewal.scope.deadline, anyio.current_time() + LAST_MOMENT_S)
 
@@ -367,7 +367,7 @@ class Accounts:
         self._accounts.clear()
 
     async def close(self) -> None:
-        """Limit renewals in flight, as the gateway ends. Store changes in memory, unless that needs a dialog."""
+        """Limit renewals in flight, since the gateway is ending. Store pending changes, unless that needs a dialog."""
         for account in self._accounts.values():
             account.limit_renewal()
         with anyio.move_on_after(LAST_MOMENT_S):

@@ -129,7 +129,8 @@ class Callback:
     def paste(self, address: str) -> None:
         """Accept the address that a browser on another machine was sent to, with the answer in it.
 
-        Raises SignInError if the sign-in was already answered, or if the address is not its own: it then keeps waiting.
+        Raises SignInError if the sign-in was already answered, or if the address is not its own.
+        After a wrong address, it keeps waiting.
         """
         text = address.strip().partition("#")[0]
         query = text.partition("?")[2] or text

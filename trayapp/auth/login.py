@@ -117,7 +117,7 @@ async def renew(grant: Grant, now: Callable[[], float]) -> Grant:
 
 
 async def revoke(grant: Grant) -> bool:
-    """Revoke the tokens at the service (RFC 7009). Return True if the service accepted."""
+    """Revoke the tokens at the service (RFC 7009). Return True if the service accepted the request."""
     endpoint = (grant.issuer or {}).get("revocation_endpoint")
     if not isinstance(endpoint, str) or not is_safe(endpoint) or (is_inside(endpoint) and not is_inside(grant.url)):
         return False
@@ -133,7 +133,7 @@ async def revoke(grant: Grant) -> bool:
 
 
 class _KnownClientStorage:
-    """The SDK's TokenStorage, which provides the known client. Results are read from the provider at the end."""
+    """A TokenStorage for the SDK. It returns the known client and stores nothing: the provider holds the results."""
 
     def __init__(self, client: OAuthClientInformationFull | None) -> None:
         self._client = client
@@ -424,7 +424,7 @@ def explained(error: Exception, last: list[httpx2.Response], url: str) -> SignIn
         return SignInError(f"{_asked_host(error, host)} did not answer in time", "Try again later")
     if isinstance(error, httpx2.HTTPError):
         host = _asked_host(error, host)
-        return SignInError(f"{host} cannot be reached: {why_of(error, host)}", "Check the network")
+        return SignInError(f"Cannot reach {host}: {why_of(error, host)}", "Check the network")
     kind = oauth_error(last[0]) if last else None
     status = last[0].status_code if last else 0
     why = kind or f"HTTP {status}"
@@ -432,7 +432,7 @@ def explained(error: Exception, last: list[httpx2.Response], url: str) -> SignIn
         return SignInError(f"The sign-in service at {host} does not register new clients ({why})", NO_REGISTRATION)
     if status >= 400 and last[0].request.method == "POST":
         return SignInError(f"The sign-in service at {host} rejected the sign-in: {why}", "Try again")
-    if isinstance(error, OAuthFlowError) and not isinstance(error, OAuthTokenError):  # the latter quotes the response
+    if isinstance(error, OAuthFlowError) and not isinstance(error, OAuthTokenError):  # which quotes the response
         text = redacted(" ".join(str(error).split()))[:WORDS_MAX]
         return SignInError(text, "Report this to the server's developers, or check its url")
     return SignInError(f"The sign-in service at {host} gave an answer that cannot be read", "Try again later")

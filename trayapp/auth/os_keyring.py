@@ -117,7 +117,7 @@ def _backend() -> Any:
 
 
 def _unavailable(error: Exception) -> KeyringUnavailableError:
-    """Return our error for a backend's. It names only the kind of error: the text could contain the secret."""
+    """Return our error for a backend's error. It names only the kind of error: the text could contain the secret."""
     kind = type(error).__name__
     log.info("The keyring refused: %s", kind)
     if kind in LOCKED:

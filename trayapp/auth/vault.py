@@ -36,8 +36,8 @@ log = logging.getLogger(__name__)
 
 DEADLINE_S = 60.0  # time for the user to answer a dialog that they requested
 QUIET_S = 10.0  # time for an access without a dialog, which a keyring answers in milliseconds
-SAME_WISH_S = 2.0  # time after the user closed a dialog in which the same request shows no other
-CHECK_AGAIN_S = 10.0  # time after a refusal in which the keyring is tried again only at the user's request
+SAME_WISH_S = 2.0  # after the user closed a dialog, the time during which the same request shows no other
+CHECK_AGAIN_S = 10.0  # after a refusal, the time during which the keyring is tried again only at the user's request
 KEEP_AGAIN_S = 30.0  # until the next check of a keyring that refused; each further wait doubles
 KEEP_LONGEST_S = 600.0
 SECRET_MAX = 64 * 1024  # characters
@@ -130,7 +130,7 @@ class Vault:
         return True
 
     async def retry_storing(self, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """Retry while the keyring is unavailable, to store changes in memory. Runs as a task. Shows no dialog."""
+        """Retry storing the changes in memory while the keyring is unavailable. Runs as a task. Shows no dialog."""
         while True:
             await self._unavailable.wait()
             wait_s = KEEP_AGAIN_S

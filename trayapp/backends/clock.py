@@ -13,7 +13,7 @@ from typing import Protocol
 
 import anyio
 
-EARLY = 1e-6  # fraction of a period; a task that wakes within it before a beat waits for the beat after that
+EARLY = 1e-6  # fraction of a period before a beat; a task that wakes within it waits for the following beat
 
 
 class Clock(Protocol):

@@ -160,7 +160,7 @@ class Maintenance:
                 waits.append(partial(self._context.clock.sleep, left_s + 0.001))
             await first_of(*waits)
 
-    # -- signs of life -------------------------------------------------------------------------------------------
+    # -- health checks -------------------------------------------------------------------------------------------
 
     async def _watch_health(self) -> None:
         """Check a keep-alive server at each interval, unless a call is in flight. Drop a silent connection."""

@@ -151,7 +151,7 @@ def _confirm_approval(number: int, rows: list[Row], can_ask: bool) -> bool:
     """Ask for approval of the tools, and show them in full on request. Raises UsageError if nobody can answer."""
     if not can_ask:
         raise UsageError("Cannot ask for confirmation (no terminal)", "Review the tools above, then pass --yes")
-    question = f"Approve {'it' if number == 1 else f'these {number}'}? [y/N/d = show all]"
+    question = f"Approve {'it' if number == 1 else f'these {number}'}? [y/N/d = details]"
     while (answer := click.prompt(question, default="n", show_default=False).strip().lower()) == "d":
         say(*_lines(rows, whole=True))
     return answer in ("y", "yes")

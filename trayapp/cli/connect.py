@@ -97,7 +97,7 @@ def connect_verb(
 def connect_each(
     names: Sequence[str], style: ReportStyle, context: ClientsContext, own: OwnEntry = MAIN, *, replace: bool = False
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Connect each AI tool, and report the outcome. Return what was done, and True if one failed. Raises MultiMcpError.
+    """Connect and report on each AI tool. Return one object per tool, and True if any failed. Raises MultiMcpError.
 
     `replace`: replace another server that has the name of our entry, instead of asking the user.
     """
@@ -216,7 +216,7 @@ def _names(
 def _each(
     names: Sequence[str], do: Do, style: ReportStyle, context: ClientsContext, *, quiet: bool = False
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Carry out `do` for each tool. Return one object per tool, and True if one failed.
+    """Carry out `do` for each tool. Return one object per tool, and True if any failed.
 
     An object is the tool's state with `{"changed", "diff", "needs", "restores"}`. `needs`: what the user has to do, ""
     if nothing. `restores`: true if the file has its original bytes again. `quiet`: print nothing if there are no tools.
@@ -247,7 +247,7 @@ def _each(
     if not (names or style.as_json or quiet):
         say_hints("Nothing to do. See: multi-mcp connect")
     elif names and not (style.as_json or style.diff or style.flow):
-        say("To see each changed line: --diff")
+        say("To see each changed line, add --diff")
     return done, failed
 
 
