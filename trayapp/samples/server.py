@@ -93,7 +93,7 @@ HANDLERS: dict[str, Callable[[dict[str, Any]], str]] = {"echo": echo, "add": add
 
 
 def initialize(params: dict[str, Any]) -> dict[str, Any]:
-    """Answer initialize. Accept a known revision, otherwise offer the newest one with initialize."""
+    """Answer initialize. Agree to the client's revision if it is known, or offer the newest one that has initialize."""
     asked = params.get("protocolVersion")
     agreed = asked if asked in PROTOCOLS else PROTOCOLS[-1]
     about = {"capabilities": CAPABILITIES, "serverInfo": SERVER_INFO, "instructions": INSTRUCTIONS}

@@ -27,7 +27,7 @@ READ_MOST = 1 << 20  # bytes of an entry's file
 
 @dataclass(frozen=True, slots=True)
 class StartCommand:
-    """The command to start at login, with an absolute program. `home` is the value of MULTI_MCP_HOME, "" if unset."""
+    """The command to start at login. Its program is an absolute path. `home`: MULTI_MCP_HOME, or "" if unset."""
 
     argv: tuple[str, ...]
     home: str = ""
@@ -175,7 +175,7 @@ def desktop_text(words: list[str], program: str) -> str:
         "Terminal=false\n"
         "StartupNotify=false\n"
         "X-GNOME-Autostart-enabled=true\n"
-        "X-GNOME-Autostart-Delay=2\n"  # seconds: the panel starts first
+        "X-GNOME-Autostart-Delay=2\n"  # seconds, so that the panel starts first
         "X-KDE-autostart-after=panel\n"
     )
 
@@ -231,7 +231,7 @@ class LaunchAgent(FileEntry):
 
 
 RUN = r"Software\Microsoft\Windows\CurrentVersion\Run"
-APPROVED = r"Software\Microsoft\Windows\CurrentVersion\Explorer\StartupApproved\Run"  # an odd first byte: off
+APPROVED = r"Software\Microsoft\Windows\CurrentVersion\Explorer\StartupApproved\Run"  # an odd first byte means "off"
 
 
 class Registry(Protocol):

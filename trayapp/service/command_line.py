@@ -67,7 +67,7 @@ def tray_command() -> list[str]:
 def shim_command() -> list[str]:
     """Return the command line of the shim for a client's configuration. It is absolute and survives updates.
 
-    The program is the installed script beside the interpreter, if there is one, because users know it.
+    If there is an installed script beside the interpreter, the command runs it, because users know its name.
     """
     return [program(SHIM), "stdio"] if is_frozen() else [*_installed_command(), "stdio"]
 

@@ -63,7 +63,7 @@ def start_fast(environ: Mapping[str, str]) -> Popen[bytes] | ForkedChild:
 
 
 def reap_automatically(wanted: bool) -> None:
-    """Let the system reap our child processes, so none remains a zombie, by ignoring SIGCHLD. False undoes this."""
+    """Ignore SIGCHLD, so that the system reaps our child processes and none remains a zombie. False undoes this."""
     if sys.platform != "win32":
         import _signal  # type: ignore[import-not-found]  # takes a tenth of the time of `signal`
 
@@ -110,7 +110,7 @@ def await_ready(
                 title = f"The gateway ended while starting (exit code {code})"
                 if reason:
                     raise NoGatewayError(f"{title}: {reason}") from None
-                raise NoGatewayError(title, "To see why, run: multi-mcp start") from None  # it then prints the reason
+                raise NoGatewayError(title, "To see why, run: multi-mcp start") from None  # prints the reason
         else:
             return
     raise NoGatewayError(f"The gateway did not answer within {timeout_s:g} s")
@@ -162,7 +162,7 @@ def pauses(timeout_s: float) -> Iterator[None]:
 
 
 def is_full(folder: str | Path) -> bool:
-    """Return True if this folder's disk has no room for a line. Return False if that is unknown."""
+    """Return True if this folder's disk has no room for another log line; False if the free space is unknown."""
     import shutil
 
     try:
@@ -172,7 +172,7 @@ def is_full(folder: str | Path) -> bool:
 
 
 def last_lines(path: Path, tail_bytes: int = LOG_TAIL_BYTES) -> list[str]:
-    """Return the last lines of a log, within `tail_bytes` bytes. The first may be incomplete. [] if unreadable."""
+    """Return the lines in the last `tail_bytes` of a log; [] if it is unreadable. The first line may be incomplete."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - tail_bytes))

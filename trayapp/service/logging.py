@@ -14,7 +14,7 @@ from trayapp.model.logs import GATEWAY_LOG, log_name
 from trayapp.model.redact import LineRedactor, redacted
 from trayapp.model.text import StderrDecoder
 
-LOG_BYTES = 2 * 1024 * 1024  # of one file; one older file is kept
+LOG_BYTES = 2 * 1024 * 1024  # size at which a log file is rotated; one older file is kept
 LEVELS = {"debug": logging.DEBUG, "warning": logging.WARNING, "error": logging.ERROR}
 # Libraries that log only warnings, whatever the level, because their other messages contain whole requests.
 CHATTY = ("mcp", "httpx2", "httpcore2", "PIL", "Xlib")
@@ -129,7 +129,7 @@ class RotatedFile:
             self.close()
             try:
                 self._path.replace(self._path.with_suffix(".log.1"))
-            except OSError:  # it is open elsewhere (Windows), or a folder has the new name: empty it instead
+            except OSError:  # open elsewhere (Windows), or a folder has the new name: empty the file
                 self._path.write_bytes(b"")
 
     def close(self) -> None:

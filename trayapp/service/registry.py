@@ -25,10 +25,10 @@ from trayapp.service.web import WebError, read_json
 Status = Literal["active", "deprecated", "deleted"]
 
 FRESH_S = 3600.0  # searches repeated within this time are answered from the cache
-KEPT_S = 7 * 86_400.0  # for a cached answer up to this age, only later changes are requested
+KEPT_S = 7 * 86_400.0  # a cached answer up to this age is updated: only later changes are requested
 PAGE = 100  # entries, the registry's own maximum
 PAGES_MOST = 10  # pages to request for one word
-LAST_PARTS_MOST = 40  # pages to request for a second search, if PAGES_MOST are not enough (see _exact)
+LAST_PARTS_MOST = 40  # pages to request for the second search that follows if PAGES_MOST are not enough (_exact)
 SEARCH_S = 20.0  # after this time, no further page of a search is requested
 WORDS_MOST = 4
 LARGEST = 8 << 20  # bytes of a page; a page of 100 entries has about 200,000
@@ -60,7 +60,7 @@ class RegistryAnswer:
 
     entries: tuple[RegistryEntry, ...]
     old_s: float | None = None  # its age in seconds if it was taken from the cache because of an error
-    why: str = ""  # the reason for that error
+    why: str = ""  # the error
     cut: str = ""  # describes which matches were read, "" if all were
 
 
@@ -69,7 +69,7 @@ class _Kept(NamedTuple):
 
     at: float
     rows: list[Any]
-    cut: bool  # the registry has further rows
+    cut: bool  # True: the registry has further rows
 
 
 def _answer(word: str, kept: _Kept) -> RegistryAnswer:

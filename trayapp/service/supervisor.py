@@ -31,8 +31,8 @@ HANGS = "The gateway does not answer"
 class Timing:
     """Durations in seconds. Tests use shorter ones."""
 
-    beat: float = 1.0  # interval of the gateway's signs of life; each wakes the gateway and us once
-    silent: float = 2.0  # longest time without a sign of life; a busy machine may miss one
+    beat: float = 1.0  # interval of the gateway's heartbeats; each wakes the gateway and us once
+    silent: float = 2.0  # longest time without a heartbeat; a busy machine may miss one
     first_sign: float = 4.0  # like `silent`, for a new connection, whose first snapshot may be large
     hung_grace: float = 10.0  # time that our own hung gateway has to recover before we kill it
     late: float = 1.0  # if a wait takes this much longer than planned, the machine was asleep
@@ -59,7 +59,7 @@ class RunningGateway(Protocol):
 
 
 class Stream(Protocol):
-    """A gateway's snapshots and signs of life (implemented by wire/control.SnapshotStream)."""
+    """A gateway's snapshots and heartbeats (implemented by wire/control.SnapshotStream)."""
 
     @property
     def beats(self) -> bool: ...
@@ -80,7 +80,7 @@ class GatewayControl(Protocol):
         """Start a gateway, detached. Raises MultiMcpError."""
 
     def watch(self, beat_s: float) -> Stream:
-        """Connect to the answering gateway. It sends a sign of life every `beat_s` seconds. Raises NoGatewayError."""
+        """Connect to the answering gateway. It sends a heartbeat every `beat_s` seconds. Raises NoGatewayError."""
 
     def owns(self, process: RunningGateway) -> bool:
         """Return True if the answering gateway is `process` or a child of it."""
@@ -290,7 +290,7 @@ class Supervisor:
         if self._state not in (ChildState.RUNNING, ChildState.ATTACHED, ChildState.STOPPING):
             self._snapshot = None
         self._error = error
-        self._hung = self._hung and event in (ChildEvent.STOP, ChildEvent.REFUSED)  # it is still the same gateway
+        self._hung = self._hung and event in (ChildEvent.STOP, ChildEvent.REFUSED)  # the same gateway still runs
         log.info("Gateway %s -> %s (%s)%s", before, self._state, event, f": {error}" if error else "")
         self._notify()
 
@@ -323,13 +323,13 @@ class Supervisor:
         self._on_crash(f"The gateway did not answer within {self._timing.ready:g} s")
 
     def _connected(self) -> bool:
-        """Connect to the answering gateway. Return False if there is none, or if we launched another one."""
+        """Connect to the answering gateway. Return False if there is none, or if it is not the one that we launched."""
         try:
             watch = self._gateway.watch(self._timing.beat)
         except NoGatewayError:
             return False
         if self._process is not None and not self._gateway.owns(self._process):
-            watch.close()  # ours will also find that gateway, and exit
+            watch.close()  # our gateway will find the other one and exit
             return False
         self._watch = watch
         self._process = self._process or self._gateway.adopted()
@@ -469,7 +469,7 @@ class Supervisor:
         self._commands.complete()
 
     def _await_end(self) -> int | None:
-        """Wait for our gateway and return its exit code. Kill it if it takes too long."""
+        """Wait until our gateway ends, and return its exit code. Kill it if it takes too long."""
         assert self._process is not None
         try:
             return self._process.wait(self._timing.gone)

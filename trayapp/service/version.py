@@ -53,7 +53,7 @@ class Release(NamedTuple):
 
 
 def releases_address(package: Path = Path(PACKAGE)) -> str:
-    """Return the https address that lists releases, or "" for an unpublished build, which never checks."""
+    """Return the https address of the newest release, or "" for an unpublished build, which never checks."""
     with suppress(OSError, UnicodeDecodeError):
         text = (package / "releases").read_text(encoding="ascii").strip()  # written when a program is published
         return text if text.startswith("https://") else ""
@@ -62,7 +62,7 @@ def releases_address(package: Path = Path(PACKAGE)) -> str:
 
 def newest(address: str) -> Release:
     """Request the newest release from GitHub's REST API. Blocks for at most 10 s per step. Raises MultiMcpError."""
-    from trayapp.service.web import WebError, read_json  # imports the libraries of HTTP and TLS
+    from trayapp.service.web import WebError, read_json  # imported late: loads the HTTP and TLS libraries
 
     try:
         found = read_json(address, LARGEST)

@@ -63,7 +63,7 @@ ID_DIGITS = 18  # the most digits of an id that is read without parsing
 ID_AT, ID_MOST = len(HEAD), len(HEAD) + ID_DIGITS + 1
 ZERO = ord("0")
 PING_ID = b'"multi-mcp-ping"'
-PARSED_MOST = 1 << 16  # bytes; a longer message from the gateway in an unusual form is not parsed
+PARSED_MOST = 1 << 16  # bytes; a longer message is searched for its id first, and parsed only if that fails
 LOST = -32000  # the error code of a closed connection
 GATEWAY_LOST = (
     "The gateway ended during this call. The call was not repeated and may have had effects. The session continues"
@@ -113,13 +113,13 @@ class Ledger:
             self.open.pop(dumps(params.get("requestId")), None)
 
     def record_gateway_lines(self, lines: bytes) -> None:
-        """Record whole lines that went to the client: their answers close requests."""
+        """Record whole lines that went to the client. Each answer in them closes its request."""
         for line in lines_of(lines):
             if (id_json := answer_id(line)) is not None:
                 self.open.pop(id_json, None)
 
     def begins_answer(self, head: bytes) -> bool:
-        """Close the request that a line answers, if the line's head shows which, and return True; otherwise False."""
+        """Close the request that a line answers. Return False if the head of the line does not show which request."""
         id_json = None if self.own_ids else quick_id(head, (b'"result":', b'"error":'), ())
         if id_json is None:
             return False
@@ -183,7 +183,7 @@ class Ledger:
         return b"".join((*lines, *filter(None, self.open.values())))
 
     def fail_initialize(self) -> bytes:
-        """Close an open `initialize` and return its error, as no gateway could be reached; empty if none is open."""
+        """Close an open `initialize` and return an error that explains why no gateway answers; b"" if none is open."""
         if self._initialize is None or not self.has_open_handshake:
             return b""
         id_json, self._initialize = self._initialize[0], None
@@ -194,11 +194,11 @@ class Ledger:
         self.refusal = PAUSED if is_paused else REFUSED
 
     def has_request(self, lines: bytes) -> bool:
-        """Return True if `lines` contain a request: a gateway is started only for a request."""
+        """Return True if `lines` contain a request. Only a request starts a gateway."""
         return any(is_id(message.get("id")) for line in lines_of(lines) for message, _ in messages_of(line))
 
     def refuse_requests(self, lines: bytes) -> bytes:
-        """Return an error for each request in `lines` when no gateway could be reached.
+        """Return an error for each request in `lines`, because no gateway could be reached.
 
         Notifications that the next gateway must get are recorded.
         """
@@ -240,7 +240,7 @@ def is_id(value: Any) -> bool:
 def quick_id(line: bytes, after_head: bytes | tuple[bytes, ...], start: bytes | tuple[bytes, ...]) -> bytes | None:
     """Return the numeric id of a line with its members in a usual order; None for any other line.
 
-    `after_head`: the text after an id that comes first. `start`: the beginning of a line in which the id comes last.
+    If the id comes first, `after_head` must follow it. If it comes last, the line must begin with `start`.
     """
     if line.startswith(HEAD):
         end = line.find(b",", ID_AT, ID_MOST)
@@ -261,7 +261,7 @@ def is_number(id_json: bytes) -> bool:
 
 
 def answer_id(line: bytes) -> bytes | None:
-    """Return the JSON text of an answer's id, or None if the line is not an answer. Large answers are not parsed."""
+    """Return the JSON text of an answer's id, or None if the line is not an answer. Avoid parsing large answers."""
     id_json = quick_id(line, (b'"result":', b'"error":'), (b'{"result":', b'{"error":'))
     if id_json is not None:
         return id_json
@@ -277,7 +277,7 @@ def answer_id(line: bytes) -> bytes | None:
 
 
 def error_line(id_json: bytes, text: str) -> bytes:
-    """Return an error answer, newline included."""
+    """Return the line of an error answer, newline included."""
     error = dumps({"code": LOST, "message": text, "data": {"code": "gateway_lost"}})
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (id_json, error)
 

@@ -31,7 +31,7 @@ REPLAY_PATIENCE_S = 5.0  # a gateway answers a handshake in a millisecond; the s
 PING_S = 2.0  # silence after the first request of a connection, before a ping tests if the gateway answers at all
 MUTE_S = 12.0  # a gateway answers a ping in milliseconds; one that is silent for this long may hang
 MUTE_TRIES = 2  # silences of that length before the client gets the error; clients wait 30 s or more
-PASSED_BYTES = 64  # room for the file descriptors of two pipes beside a message
+PASSED_BYTES = 64  # room for the file descriptors of two pipes, which arrive with a message
 LOOK_MS = 1000  # how often to check for a gateway that was stopped on purpose, while the client sends no requests
 
 
@@ -72,7 +72,7 @@ class Shim:
         self._run = run
         self._gateway = -1  # file descriptor to read from; -1: none
         self._to = -1  # file descriptor to write to: the same for a socket, another for two pipes
-        self._socket: _socket.socket | None = None  # until the gateway passes its pipes
+        self._socket: _socket.socket | None = None  # the connection until the gateway passes its pipes
         self._from_client: list[bytes] = []  # the beginning of an incomplete line
         self._from_gateway: list[bytes] = []
         self._early: list[tuple[bool, bytes]] = []  # traffic from before the ledger was loaded
@@ -189,7 +189,7 @@ class Shim:
         try:
             self._to_gateway(lines)
         except PartlyWritten as failure:
-            while data := self._next_of_gateway(DRAIN_S):  # such as answers, and the gateway's stop note
+            while data := self._next_of_gateway(DRAIN_S):  # for example answers, or the gateway's stop note
                 self._gateway_sent(data)
             if failure.written:
                 self._note(True, lines)  # the gateway may have begun these requests: do not send them again
@@ -266,7 +266,7 @@ class Shim:
     def _gateway_lost(self) -> None:
         """Answer each open call with one error. Then find a new gateway, if one is needed.
 
-        None is needed if the old one was stopped on purpose and no handshake is open.
+        No new gateway is needed if the old one was stopped on purpose and no handshake is open.
         """
         self._drop()
         ledger = self._load_ledger()
@@ -279,8 +279,8 @@ class Shim:
     def _look_for_mute(self) -> None:
         """Give up a new connection on which the gateway does not even answer a ping.
 
-        An open handshake is then sent once more on another connection. An open call is not, because the gateway may
-        have read it. Its connection gets MUTE_TRIES times as long to answer.
+        An open handshake is then sent once more on another connection. An open call is not sent again, because the
+        gateway may have read it. Instead, the gateway gets MUTE_TRIES times as long to answer.
         """
         silent_s = time.monotonic() - self._asked_at
         if silent_s >= PING_S and not self._pinged:
@@ -412,7 +412,7 @@ class Shim:
 
 
 class PartlyWritten(OSError):
-    """The other end closed the connection after `written` bytes."""
+    """Raised if the other end closes the connection after `written` bytes of a write."""
 
     def __init__(self, written: int) -> None:
         super().__init__("the other end closed the connection")

@@ -1,6 +1,6 @@
 """Start a gateway for a shim that found none, as quickly as possible, and wait until it answers or ends.
 
-Loaded only when needed.
+This module is loaded only when needed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The shim for systems on which pipes cannot be polled: one reader thread per side, over loopback TCP.
 
-Only the connection differs from `relay`.
+Only the connection and the waiting for data differ from `relay`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from trayapp.shim.relay import CHUNK, PartlyWritten, Shim, greeting
 from trayapp.wire.greeting import read_endpoint
 
 CONNECT_TIMEOUT_S = 2.0
-CLIENT = 0  # source of an event: the client; other numbers are connections
+CLIENT = 0  # source of an event from the client; any other number is a connection
 NO_GATEWAY = -1
 
-Event = tuple[int, bytes]  # source, data; empty data: the source is gone
+Event = tuple[int, bytes]  # (source, data); empty data means that the source closed
 
 
 class ThreadedShim(Shim):

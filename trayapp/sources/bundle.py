@@ -31,7 +31,7 @@ Table = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class BundlePlace:
-    """The folder where a bundle will be unpacked, and the system there."""
+    """The folder where a bundle will be unpacked, and the properties of that machine."""
 
     folder: str
     files: frozenset[str]  # the bundle's paths below that folder
@@ -41,7 +41,7 @@ class BundlePlace:
 
     @property
     def separator(self) -> str:
-        """Return the separator in paths of that system."""
+        """Return the separator in paths of that machine."""
         return "\\" if self.platform == "win32" else "/"
 
 
@@ -119,7 +119,7 @@ def _launch(document: Table, place: BundlePlace) -> Entry:
 
 
 def _default_launch(kind: str, start: str, env: Table, place: BundlePlace) -> tuple[str, list[str], Table]:
-    """Return command, args and env for a manifest that has no command, from its server type."""
+    """Return the command, args and env that a server type implies, for a manifest without a command."""
     if not start:
         raise _unclear("has neither server.entry_point nor server.mcp_config")
     path = f"${{__dirname}}/{start}"
@@ -134,7 +134,7 @@ def _default_launch(kind: str, start: str, env: Table, place: BundlePlace) -> tu
 
 
 def _program(command: str, place: BundlePlace) -> str:
-    """Return the program to start: a path below `${__dirname}` if the bundle has it, Python by its name on the PATH."""
+    """Return the program to start: an installed Python, a file in `${__dirname}` that the bundle has, or `command`."""
     if command in ("python", "python3") and command not in place.programs:
         return next(iter(sorted(place.programs)), command)
     inside = command.removeprefix("${__dirname}").replace("${/}", "/").replace("${pathSeparator}", "/")

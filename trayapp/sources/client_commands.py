@@ -40,7 +40,8 @@ from trayapp.sources.start_commands import (
 )
 
 Reader = Callable[[Sequence[str], Path, bool], list[Source] | None]
-_FOUND = re.compile(r"\$\((?:which|command -v) ([\w.+-]+)\)")  # the shell replaces it with the program's path
+# A substitution that the shell replaces with the program's path.
+_FOUND = re.compile(r"\$\((?:which|command -v) ([\w.+-]+)\)")
 _ADDING_VERBS = frozenset(("add", "install", "register", "create", "new"))  # as words or options (`--add`)
 # The packages of AI tools: `npx @anthropic-ai/claude-code mcp add ...`.
 _CLIENT_PACKAGES = {
@@ -155,7 +156,7 @@ def _installed(words: Sequence[str], home: Path, windows: bool) -> list[Source] 
         return None
     name = given.pop("--name", [""])[-1] or name_for(server)
     left_out = ("project",) if given.pop("--project", []) else ()
-    if installer == "mcp-add":  # its options take several values in one word
+    if installer == "mcp-add":  # in this installer, an option takes several values in one word
         for option, comma in (("--env", r",(?=[A-Za-z_]\w*=)"), ("--header", r",(?=[\w-]+=)")):
             given[option] = [part for value in given.get(option, []) for part in re.split(comma, value)]
     options = [word for option, values in given.items() if option for value in values for word in (option, value)]
@@ -206,7 +207,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
     if kind in _BY_COMMA:
         pairs = (pair for one in env.items() for pair in re.split(r",(?=[A-Za-z_]\w*=)", "=".join(one)))
         env = dict(pair.split("=", 1) for pair in pairs)
-    if url:  # a remote server gets no variables, but some authors write its headers as such
+    if url:  # a remote server gets no variables, but some authors write its headers as variables
         headers |= {name: env.pop(name) for name in list(env) if "-" in name or name == "Authorization"}
     own = list(filter(str.isidentifier, given.every(*_ENV)))  # `-e NAME`: the value comes from the shell
     env |= dict.fromkeys(own, "")
@@ -228,7 +229,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
     else:
         command = given.named("--command")
         by_comma = kind in _BY_COMMA or program_of(command) in RUNNERS
-        is_line = is_quoted_command(command) or re.match(r"[\w.-]+ \S", command)  # else a word, or a path with spaces
+        is_line = is_quoted_command(command) or re.match(r"[\w.-]+ \S", command)  # if not, a word or a path with spaces
         line = [*(words_of_line(command) if is_line else [command]), *_args(given.every("--args"), by_comma)]
         if not command or (line == [command] and "--" in words):
             line = [*filter(None, line), *rest]
@@ -266,7 +267,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
 
 
 _PASSES_UNKNOWN = frozenset(("gemini mcp add", "qwen mcp add"))
-_BY_COMMA = frozenset(("q mcp add", "kiro-cli mcp add"))  # for these, `--args a,b` means two words
+_BY_COMMA = frozenset(("q mcp add", "kiro-cli mcp add"))  # clients in which `--args a,b` means two words
 
 
 def _args(given: Sequence[str], by_comma: bool) -> list[str]:
@@ -332,7 +333,7 @@ class _AddOptions:
             if secret or (name in _VALUED and (equals or words)):
                 self._take(name, value if equals else words.pop(0))
                 taken: list[str] = []
-                if name == "--args":  # in Hermes, all following words belong to it, even the server's options
+                if name == "--args":  # in Hermes, --args takes all following words, even the server's options
                     taken += takewhile(lambda word: word.partition("=")[0] not in _VALUED | _FLAGS | {"--"}, words)
                 elif name in _ENV:  # `-e A=1 B=2`
                     taken += takewhile(lambda word: ASSIGNMENT.fullmatch(word) is not None, words)
@@ -347,7 +348,7 @@ class _AddOptions:
                 if passes_unknown:
                     own = [word, *takewhile("--".__ne__, words)]
                     self.plain += [*self._without_known(own), *words[len(own) :]]
-                elif "--" in words:  # the first `--` ends the client's options, wherever it is
+                elif "--" in words:  # the first `--` ends the client's options, even after the server's command
                     at = words.index("--")
                     own = [word, *words[:at]]
                     self.plain += [*(self._without_options(own) if anywhere else own), *words[at + 1 :]]

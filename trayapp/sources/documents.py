@@ -54,7 +54,8 @@ _LISTED_WORDS = re.compile(r'\[?\s*"[^"\n]*"(?:\s*,\s*"[^"\n]*")+\s*,?\s*\]?')  
 _DRIVE = re.compile(r'"[A-Za-z]:\\(?!\\)[^"\n]*"')  # a Windows path whose backslashes were not doubled
 # `$NAME`: authors write this for a value that a client or a shell fills in. `$HOME/x` is read as `~/x`.
 _SHELL_VARIABLE = re.compile(r"(?<![^\s=/:@,?&])\$(?!HOME[/\\])([A-Z][A-Z0-9_]*)(?![\w$({])")
-_OF_EXTENSION = re.compile(r"\$\{(?:__dirname|user_config\.)")  # known only once the extension is unpacked
+# A reference whose value is known only once the extension is unpacked.
+_OF_EXTENSION = re.compile(r"\$\{(?:__dirname|user_config\.)")
 _ENV_ADDRESS = re.compile(r"\$\{env://(?=\w+(?::-[^{}]*)?\})")  # `${env://NAME:-default}` of MCPHost
 _PERCENT = re.compile(r"(?<![^=,;])%(?!CD%)([A-Za-z_]\w*)%(?=[/\\])")
 _COMMENT_LINE = re.compile(r"\s*(?://|#|/?\*)(.*)")

@@ -38,7 +38,7 @@ def with_home(source: Source, home: Path) -> Source:
 
 _SHELL_HOME = re.compile(r"\A\$HOME(?=[/\\])")
 _TILDE = re.compile(r"(?<![^=,])(?:~|\$HOME)(?=[/\\])")
-_TILDE_LISTED = re.compile(r"(?<![^=,:])(?:~|\$HOME)(?=[/\\])")  # also in a list of paths
+_TILDE_LISTED = re.compile(r"(?<![^=,:])(?:~|\$HOME)(?=[/\\])")  # also matches inside a list of paths
 # A path in someone's home folder, copied from an author's example. Shared, Public and linuxbrew are not users.
 _HOME = re.compile(
     r"(?i)(?:(?<=^)|(?<=[=,]))(?:/Users/|/home/|[A-Z]:[/\\]+Users[/\\]+)"
@@ -100,7 +100,7 @@ _PROJECTS = {
     "cargo": "Cargo.toml", "go": "go.mod", "pixi": "pixi.toml", "deno": "deno.json", "mix": "mix.exs",
     "bundle": "Gemfile", "rake": "Rakefile", "make": "Makefile", "mvn": "pom.xml",
 }  # fmt: skip
-_TASK_RUNNERS = frozenset(("pnpm", "yarn", "mix", "rake", "make", "mvn"))  # whatever follows is a task of the project
+_TASK_RUNNERS = frozenset(("pnpm", "yarn", "mix", "rake", "make", "mvn"))  # any word may be a task
 _PROJECT_VERBS = frozenset(("run", "run-script", "start", "exec", "task"))
 _FOLDER_OPTIONS = ("--prefix", "-C", "--dir", "--cwd", "--directory", "--project", "--manifest-path", "--root")
 _WITHOUT_PROJECT = re.compile(r"--(?:with|script|no-project)(?:=|$)")
@@ -118,7 +118,7 @@ _SPELLED = {"docker-compose.yml": ("docker-compose.yaml", "compose.yaml", "compo
 
 
 def own_folder(entry: Entry) -> tuple[str | None, str]:
-    """Return the folder that the options of a command line name (None if none), and a file that must be there.
+    """Return the folder that a command line's options name, or None, and a file that the folder must contain.
 
     The file is the server's code, its project's file (`package.json`) or one for its container; "" if none is needed.
     """
@@ -143,7 +143,7 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
         return None, ""
     named = next((value for option, value in pairwise(rest) if option in _FOLDER_OPTIONS), None)
     named = named or next((word.partition("=")[2] for word in rest if word.partition("=")[0] in _FOLDER_OPTIONS), None)
-    if inline := next(filter(_INLINE.fullmatch, rest), ""):  # followed by a module or code, and its arguments
+    if inline := next(filter(_INLINE.fullmatch, rest), ""):  # a module or code, and its arguments, follow
         at = rest.index(inline)
         if program in _SCRIPTED or inline != "-m":
             is_own = inline == "-m" and "".join(rest[at + 1 : at + 2]).startswith("src.")  # `src` is never installed

@@ -22,8 +22,8 @@ SHELLS = frozenset(
     ("sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell", "pwsh", "eval", "exec", "sudo", "env", "cd")
 )
 PODS = frozenset(("kubectl", "oc"))
-REACHING = frozenset(("ssh", "wsl", *PODS))  # they run the command in their arguments on another system
-_ENVIRONMENTS = frozenset(("conda", "mamba", "micromamba"))  # they run a program in one of their environments
+REACHING = frozenset(("ssh", "wsl", *PODS))  # programs that run the command in their arguments on another system
+_ENVIRONMENTS = frozenset(("conda", "mamba", "micromamba"))  # programs that run others in an environment
 OWN_PACKAGE = re.compile(r"\.{1,2}(?:[/\\]|$)")  # `uvx --from . acme-mcp`, `npx ../acme-mcp`
 
 
@@ -79,7 +79,7 @@ def _in_environment(words: Sequence[str]) -> list[str]:
     return rest
 
 
-BRIDGES = frozenset(("mcp-remote", "supergateway", "mcp-proxy"))  # they connect to a server at an address
+BRIDGES = frozenset(("mcp-remote", "supergateway", "mcp-proxy"))  # programs that connect to a server at an address
 _WRAPPERS = frozenset(("op", "dotenvx", "infisical", "doppler", "mise", "volta"))  # run a program with more variables
 INTERPRETERS = frozenset((
     "node", "deno", "bun", "java", "dotnet", "dnx", "go", "cargo", "ruby", "php", "tsx", "ts-node", "python", "python3",

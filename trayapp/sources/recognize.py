@@ -56,7 +56,7 @@ from trayapp.sources.source import (
     with_words_apart,
 )
 
-PARTS_MOST = 20  # snippets read from one text, such as a README
+PARTS_MOST = 20  # most snippets to read from one text, such as a README
 SCHEMES = (
     "cursor", "vscode", "vscode-insiders", "vscodium", "lmstudio", "goose", "kiro", "trae", "trae-cn", "raycast",
     "cherrystudio", "multi-mcp",
@@ -74,7 +74,7 @@ _DEFAULT = re.compile(r"true|false|\d+", re.IGNORECASE)
 _TAGS = re.compile(r"</?(?:pre|code)(?: [^<>]*)?>")
 _ENTITY = re.compile("&(?:quot|amp|lt|gt|#34|#39|#x27);")
 _NOT_IN_NAME = re.compile(r"[/\x00-\x1f\x7f]+")
-_NO_NAME = re.compile(r"<[^<>]+>|\{[^{}]+\}").fullmatch  # the author's placeholder for a name
+_NO_NAME = re.compile(r"<[^<>]+>|\{[^{}]+\}").fullmatch  # matches the author's placeholder for a name
 _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
 _IS_COMMENTED = re.compile(r"[^\n]*(?:(?:\n[ \t]*#[^\n]*)+|(?:\n[ \t]*\*(?:[ \t][^\n]*)?)+)").fullmatch
 _LAUNCHES = re.compile(r"""["'\s{](?:command|cmd|url|uri|serverUrl|server_url|httpUrl)["']?\s*:""")

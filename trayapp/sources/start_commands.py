@@ -48,7 +48,7 @@ _RUNS = {
     "docker": {"run", "exec", "mcp"}, "podman": {"run", "exec"}, "bundle": {"exec"},
     "conda": {"run"}, "mamba": {"run"}, "micromamba": {"run"},
 }  # fmt: skip
-BUILDERS = frozenset(("npm", "pnpm", "yarn", "cargo", "go", "dotnet"))  # most of their subcommands build or install
+BUILDERS = frozenset(("npm", "pnpm", "yarn", "cargo", "go", "dotnet"))  # their subcommands mostly build or install
 
 # A whole path, whose folders may contain spaces: C:\Program Files\acme\acme.exe
 WINDOWS_PROGRAM = re.compile(r"[A-Za-z]:[\\/](?:(?!\.(?:exe|cmd|bat)\s).)*\.(?:exe|cmd|bat)", re.IGNORECASE)

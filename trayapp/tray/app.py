@@ -114,7 +114,7 @@ class StateSources:
 
 
 def state_of(seen: SupervisorView) -> TrayState:
-    """Convert the supervisor's view to a TrayState. Its `error` also reports a snapshot that cannot be read."""
+    """Convert the supervisor's view to a TrayState. If the snapshot cannot be read, `error` reports that instead."""
     state = TrayState(child=seen.state, error=seen.error, hangs=seen.hangs)
     try:
         return replace(state, snapshot=Snapshot.from_json(seen.snapshot) if seen.snapshot is not None else None)
@@ -139,7 +139,7 @@ class App:
         self._told, self._notices_lock = NoticeMemory(), threading.Lock()
         self._busy, self._busy_lock = set[Action](), threading.Lock()
         self._looked_at = -LOOK_AGAIN_S
-        self.is_replaced = False  # True: once this tray has ended, the newly installed program replaces it
+        self.is_replaced = False  # True if the newly installed program is to start once this tray has ended
         self._icon = face.make_icon()
         self._icon.on_signal = self.quit_soon  # for systems whose event loop blocks Python's signal handlers
         self._icon.on_host = partial(face.withdraw, NO_HOST)
@@ -291,8 +291,8 @@ class App:
     def second_start(self, request: str) -> str:
         """Answer a request from a second `multi-mcp`. Return the text for it to print.
 
-        The request `quit` ends this tray. After an update, any other request replaces this program by the new one.
-        Without an update, the state is shown in a notification and returned.
+        The request `quit` ends this tray. After an update, any other request replaces this program with the new
+        version. Without an update, the state is shown in a notification and returned.
         """
         if request == ENDED_BY:
             self.quit_soon()

@@ -107,7 +107,7 @@ def mended(
     """Return pystray's class with its faults on macOS fixed.
 
     - `call_after` runs a function on the main thread.
-    - `catch` handles a signal there.
+    - `catch` sets the handler of a signal, which also runs on the main thread.
     - `image_of` makes an AppKit image from a PNG and its size in points.
     """
 

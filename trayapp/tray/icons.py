@@ -46,7 +46,7 @@ def icon(kind: IconKind, size: int, dark: bool | None = None) -> Image.Image:
     The picture is cached: do not draw on it.
     """
     colors = COLORS[kind]
-    from PIL import Image  # takes 20 ms to import, so only after the tray is registered
+    from PIL import Image  # imported late: takes 20 ms, which would delay the registration of the tray
 
     whole = Image.new("RGBA", (size, size), colors.either if dark is None else colors.dark if dark else colors.light)
     whole.putalpha(_picture(f"tray-{kind}", size))

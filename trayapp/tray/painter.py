@@ -15,7 +15,7 @@ from typing import Any
 from trayapp.tray.state.tray_state import Action, IconKind, Item, Separator, TrayView
 
 # On Linux, pystray opens a display when it is imported, and raises an exception if there is none. Its backend `dummy`
-# needs no desktop. Child processes must not inherit the variable.
+# needs no desktop. Child processes must not inherit the variable that selects this backend.
 CHOICE = "PYSTRAY_BACKEND"
 before = os.environ.get(CHOICE)
 if sys.platform not in ("win32", "darwin"):
@@ -30,7 +30,7 @@ finally:
 log = logging.getLogger(__name__)
 
 BaseIcon: Any = pystray._base.Icon
-NativeIcon: Any = pystray.Icon  # the real one on Windows and macOS, elsewhere BaseIcon
+NativeIcon: Any = pystray.Icon  # the system's own icon on Windows and macOS; BaseIcon elsewhere
 Menu: Any = pystray.Menu
 MenuItem: Any = pystray.MenuItem
 
@@ -40,7 +40,7 @@ WANTS_EYES = frozenset({IconKind.ATTENTION, IconKind.DOWN})  # panels should not
 
 
 class KeyedItem(pystray.MenuItem):  # type: ignore[misc]  # pystray has no types
-    """A menu item that keeps its identity when its text changes, so a click in an open menu never triggers another.
+    """A menu item that keeps its identity when its text changes, so a click in an open menu hits the right item.
 
     `key` identifies the item ("pause") and is unique among siblings. A plain MenuItem is identified by its text.
     """

@@ -45,7 +45,7 @@ NAME = "multi-mcp"
 UPDATE_S = 40.0  # limit on the check for a new version, enough for a slow network
 FIRST_CHECK_S = 60.0  # delay until the machine is no longer busy with the login
 CHECK_EVERY_S = 24 * 3600.0
-CLIENTS_S = 20.0  # limit on reading the AI tools' files, some twenty small ones
+CLIENTS_S = 20.0  # limit on reading the AI tools' files, which are about twenty small files
 OPENS_S = 2.0  # a command for opening files fails within this time if it finds no program
 RETINA_PX = 44  # twice the height of an icon in the menu bar
 
@@ -105,7 +105,7 @@ def second_words(holder: int, answer: str | None) -> str:
 
 
 def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostart: bool, say: Say) -> bool:
-    """Run the tray. Return True if the program was replaced while it ran."""
+    """Run the tray. Return True if the program was replaced while the tray ran."""
     paths = find_paths(environ)
     start_logging(paths.log_dir, name=TRAY_LOG)
     log.info("Starting tray %s (process %d)", version_text(), os.getpid())

@@ -79,7 +79,7 @@ UPDATE_TAKE = "update_take"  # {server, to} -> {"state", "error"}: locks the ver
 STOP = "stop"  # -> {}; the gateway ends after answering
 
 CONNECT_TIMEOUT_S = 2.0  # a gateway that takes longer to accept a connection is considered hung
-DEFAULT_TIMEOUT_S = 10.0  # for requests that involve no server
+DEFAULT_TIMEOUT_S = 10.0  # limit for the answer to a request that involves no server
 RECEIVE_BYTES = 1 << 18
 _WATCH_ID = 1
 _STOPPING = loads(STOPPING)["method"]

@@ -32,7 +32,7 @@ SEND_BYTES = 4 << 20  # a socket's send buffer: a large answer leaves within a f
 GREETING_LIMIT = 64 * 1024  # bytes; far more than a working folder and a few names need
 BACKLOG = 1024  # connections not yet accepted; beyond that, connecting to a Unix socket fails immediately
 WRITE_LIMIT = 256 * 1024 * 1024  # unread bytes after which a slow reader's connection is closed
-PIPES_AFTER_S = 0.1  # after the first line of a session, so that its first answers do not wait for pipes
+PIPES_AFTER_S = 0.1  # delay after a session's first line, so that its first answers do not wait for pipes
 
 
 def write_endpoint(run: str, endpoint: Endpoint) -> None:
@@ -40,7 +40,7 @@ def write_endpoint(run: str, endpoint: Endpoint) -> None:
     path = endpoint_file(run)
     fresh = path.with_suffix(".new")
     try:
-        fresh.unlink(missing_ok=True)  # a crash may have left one, with any mode
+        fresh.unlink(missing_ok=True)  # a crash may have left a file there, with any mode
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(dumps(endpoint._asdict()))
@@ -66,7 +66,7 @@ class Link(asyncio.Protocol):
         self._token = token
         self._pending = pending
         self._transport: asyncio.Transport | None = None
-        self._socket: asyncio.BaseTransport | None = None  # after the switch to pipes, until the shim closes it
+        self._socket: asyncio.BaseTransport | None = None  # set after the switch to pipes, until the shim closes it
         self._pipes: PipeTransport | None = None
         self._descriptor = -1  # for writing several buffers in one call (writev)
         self._dispatcher: FrameDispatcher | None = None
@@ -322,7 +322,7 @@ class PendingConnections:
         return len(self._pending)
 
     def add(self, connection: object, end: Callable[[], None]) -> None:
-        """Add a new connection. `end` is called to close it if it is not discarded in time, or must make room."""
+        """Add a new connection. `end` is called to close it after `limit_s` or to make room for a newer one."""
         timer = asyncio.get_running_loop().call_later(self._limit_s, self._end, connection)
         self._pending[connection] = end, timer
         if len(self._pending) > self._most:

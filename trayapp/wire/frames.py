@@ -105,8 +105,8 @@ class FrameDispatcher:
         self._early: list[bytes] | None = []  # bytes received before run()
         self._closed: RpcError | None = None
         self._ended = anyio.Event()
-        self._handling: TaskGroup | None = None  # while `run` handles inbound messages
-        self._scopes: dict[RequestId, anyio.CancelScope] = {}  # of inbound requests
+        self._handling: TaskGroup | None = None  # set while `run` handles inbound messages
+        self._scopes: dict[RequestId, anyio.CancelScope] = {}  # the cancel scopes of inbound requests
         self.request_intercept: Callable[[Request], object] | None = None
 
     # -- outbound ------------------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ class FrameSplitter:
 
     def _skip(self) -> None:
         """Keep only the first and last bytes of a frame that is too large."""
-        head = b"".join(part[:TAIL_BYTES] for part in self._parts[:TAIL_BYTES])  # without a copy of the whole frame
+        head = b"".join(part[:TAIL_BYTES] for part in self._parts[:TAIL_BYTES])  # avoids copying the whole frame
         tail = b"".join(part[-TAIL_BYTES:] for part in self._parts[-TAIL_BYTES:])
         self._oversized = OversizedFrame(head[:TAIL_BYTES], tail[-TAIL_BYTES:], fits=self._size <= self._limit)
         self._parts.clear()
@@ -159,7 +159,7 @@ class OversizedFrame:
 class Batch:
     """A context in which outboxes hold back their frames, so that each sends once at the end.
 
-    There is one, BATCH, for one event loop. Entering it again inside itself has no effect.
+    The only instance is BATCH, for the only event loop. Entering BATCH again inside itself has no effect.
     """
 
     __slots__ = ("depth", "waiting")

@@ -22,7 +22,7 @@ class Endpoint(NamedTuple):
     pid: int
     version: str
     socket: str
-    port: int = 0  # of the local TCP socket, Windows only
+    port: int = 0  # port of the local TCP socket (Windows only)
     token: str = ""
     started_at: float = 0.0  # Unix seconds
     http_url: str | None = None

@@ -1,4 +1,7 @@
-"""Locks that the system releases however their holder ends. The tray imports this, so it must not import asyncio."""
+"""Locks that the system releases however their holder ends.
+
+The tray imports this module, so it must not import asyncio.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ class FileLock:
     def take(self) -> int | None:
         """Take the lock and return None, or return its holder's process id (0: unknown). Raises StorageError.
 
-        A holder that has just taken it gets NAMED_S to write its process id.
+        Wait up to NAMED_S for a new holder to write its process id.
         """
         named_by = time.monotonic() + NAMED_S
         private_folder(self._path.parent)

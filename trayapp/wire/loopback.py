@@ -39,8 +39,8 @@ class SocketFacts(NamedTuple):
 def facts_of(here: Address, there: Address) -> SocketFacts | None:
     """Return the owner and inode of the IPv4 TCP socket at `here` whose peer is `there`.
 
-    Return None if there is no such socket, or the system does not report sockets. Also find an IPv6 socket that
-    carries IPv4. For a listening socket, pass ("0.0.0.0", 0) as `there`.
+    Return None if there is no such socket, or the system does not report sockets. IPv6 sockets that
+    carry IPv4 are found, too. For a listening socket, pass ("0.0.0.0", 0) as `there`.
     """
     if sys.platform != "linux":
         return None

@@ -30,7 +30,7 @@ MODERN_VERSIONS = ("2026-07-28",)  # an envelope in each request
 WITH_BATCHES = frozenset({"2024-11-05", "2025-03-26"})  # revisions in which a POST may contain a batch
 WITH_EMPTY_EVENTS = frozenset({"2025-11-25"})  # revisions whose clients over HTTP accept an event without data
 INPUT_REQUIRED = "input_required"
-RESOURCE_NOT_FOUND = -32002  # MCP up to 2025-11-25, resources, error handling; from 2026-07-28 on INVALID_PARAMS
+RESOURCE_NOT_FOUND = -32002  # up to MCP 2025-11-25 (resources, error handling); later, INVALID_PARAMS
 ASKING = frozenset({"tools/call", "prompts/get", "resources/read"})  # methods whose results may be `input_required`
 LIST_TTL_MS = 5_000  # an acceptable delay after the user enables a tool, for a client that does not listen for changes
 READ_TTL_MS = 0  # only its server knows how long a resource stays unchanged
@@ -160,8 +160,8 @@ def _recoded(reply: Reply, code: int, other: int) -> Reply:
 def with_result_type(reply: Reply, method: str) -> Reply:
     """Return a 2026-07-28 server's answer for a client of the same era, with `resultType`.
 
-    Some servers leave `resultType` out, and clients reject such answers. A large answer in which the word occurs
-    anywhere is left unparsed.
+    Some servers leave `resultType` out, and clients reject such answers. A large answer in which
+    `"resultType"` occurs anywhere is returned unchanged.
     """
     if reply.is_large:
         return reply if b'"resultType"' in reply.frame or b'"result"' not in reply.frame else as_modern(reply, method)
@@ -204,7 +204,7 @@ def error_as_older(reply: Reply) -> Reply:
 
 
 def asks_for_input(reply: Reply) -> bool:
-    """Return True if a 2026-07-28 server's answer is `input_required`. Parse only if that text occurs."""
+    """Return True if a 2026-07-28 server's answer is `input_required`. It is parsed only if that text occurs."""
     if reply.frame and b'"input_required"' not in reply.frame:
         return False
     return bool(member_at(reply.message, "result", "resultType") == INPUT_REQUIRED)

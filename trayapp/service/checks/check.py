@@ -69,7 +69,7 @@ class Check:
 
 
 def run_checks(checks: Sequence[Check], context: CheckContext, limit_s: float = 2.0) -> list[CheckResult]:
-    """Run all checks in parallel and return their results in order. A check that fails or hangs is a problem.
+    """Run all checks in parallel and return their results in order. A check that fails or hangs becomes a problem.
 
     Each check has its own thread. After `limit_s` seconds, a hung thread is abandoned, because a blocked mount or
     socket cannot be canceled.

@@ -28,7 +28,7 @@ from trayapp.wire.rundir import socket_folder, socket_path
 
 ANSWER_TIMEOUT_S = 1.5  # less than the limit of a check; an answer usually takes milliseconds
 PORT_TIMEOUT_S = 0.5
-STARTING_S = 10.0  # limit from taking the lock to listening, which usually takes 0.3 s
+STARTING_S = 10.0  # maximum time from taking the lock to listening (usually 0.3 s)
 CLOCK_S = 1.0  # tolerance when the times of files and processes are compared
 SUCCESSION_HINT = (
     "To switch to the new version now: multi-mcp stop, then multi-mcp start --detach. With a tray, starting multi-mcp "

@@ -67,7 +67,7 @@ def config_servers(context: CheckContext) -> list[CheckResult]:
 
 
 def launches(context: CheckContext) -> list[CheckResult]:
-    """Report enabled servers without their variables, folder or program. Leave out programs that `programs` reports."""
+    """Report enabled servers that lack a variable, their folder, or their program (unless `programs` reports it)."""
     servers = _enabled(context)
     reported = {program for program in _wanted(servers) if _on_path(program, context) is None}
     found = [finding for server in servers if server.command not in reported for finding in _launch(server, context)]
@@ -97,7 +97,7 @@ def programs(context: CheckContext) -> list[CheckResult]:
 
 
 def lacking(context: CheckContext) -> frozenset[str]:
-    """Return the enabled servers whose programs this process cannot find."""
+    """Return the names of the enabled servers whose programs this process cannot find."""
     codes = {server.name: [finding.code for finding in _launch(server, context)] for server in _enabled(context)}
     return frozenset(name for name, found in codes.items() if "server.command" in found)
 

@@ -24,7 +24,7 @@ from trayapp.wire.control import KEYRING, ControlClient
 
 OLDEST_PYTHON = (3, 11)
 SPACE_WANTED = 100_000_000  # bytes, many times what logs, catalogs and a new servers.yaml need
-LOGS_LARGE = 500_000_000  # bytes; logs do not get that large by rotation, which keeps 4 MB for each server
+LOGS_LARGE = 500_000_000  # bytes; rotated logs stay smaller, because each server keeps at most 4 MB
 PROBE = b"multi-mcp doctor\n" * 64
 CONFINE = "confine.available"
 
@@ -67,7 +67,7 @@ def available(context: CheckContext) -> list[CheckResult]:
 
 
 def space(context: CheckContext) -> list[CheckResult]:
-    """Report each of our folders' disks that is almost full. If none is, report the free space on one of them."""
+    """Report the disks of our folders that are almost full. If none is, report the free space on one of them."""
     disks = {place.stat().st_dev: place for place in map(_nearest, _folders(context))}
     free = {place: shutil.disk_usage(place).free for place in disks.values()}
     texts = {place: f"{size / 1e6:,.0f} MB free for {place}" for place, size in free.items()}
@@ -131,7 +131,7 @@ DEFAULT_COLLECTION = "/org/freedesktop/secrets/aliases/default"
 PROPERTIES = "org.freedesktop.DBus.Properties"
 BUS = ("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus")  # name, path, interface of the bus
 NO_KEYRING = "New sign-ins are kept in memory only and are lost when the gateway ends"
-ANSWER_TIMEOUT_S = 1.5  # for the gateway's answer; less than the limit of a check
+ANSWER_TIMEOUT_S = 1.5  # time limit for the gateway's answer; less than the limit of a check
 OWN_KEYRINGS = {"darwin": "The macOS Keychain is used", "win32": "The Windows Credential Manager is used"}
 SEALED_FILE = "secrets.file"
 

@@ -346,5 +346,5 @@ def values(reply: Message | None) -> Body | None:
 def method_call(
     name: str, path: str, interface: str, member: str, signature: str | None = None, body: Body = ()
 ) -> Message:
-    """Build a call of another program's method, which is (bus name, object path, interface, member)."""
+    """Build a call of another program's method. `name` is the program's bus name, `path` the object's path."""
     return new_method_call(DBusAddress(path, bus_name=name, interface=interface), member, signature, body)

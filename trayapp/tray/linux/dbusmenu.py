@@ -213,7 +213,7 @@ class MenuNode:
 
     @property
     def clickable(self) -> bool:
-        """True if a click has an effect, which it has not for separators, disabled entries, and submenus."""
+        """True if a click has an effect. Separators, disabled entries and submenus ignore clicks."""
         return self.properties.get("enabled") == ("b", True) and "children-display" not in self.properties
 
 

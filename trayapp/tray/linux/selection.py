@@ -1,6 +1,6 @@
-"""Text for pasting on an X display. This process owns the selection (ICCCM 2), so no other program is needed.
+"""The clipboard on an X display. This process owns the selection (ICCCM 2), so no other program is needed.
 
-service/desktop_programs copies on Wayland, macOS and Windows.
+service/desktop_programs copies text on Wayland, macOS and Windows.
 """
 
 from __future__ import annotations

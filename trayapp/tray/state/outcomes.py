@@ -140,8 +140,8 @@ def client(title: str, on: bool, done: Outcome) -> Notice:
 def taken_over(servers: int, secrets: int) -> Notice:
     """Return the notice after an import of this many servers, with this many secrets left in clear text."""
     clear = f"{count(secrets, 'secret')} in clear text: see multi-mcp secret --help\n" if secrets else ""
-    next_steps = "Now connect your AI tools, in the menu.\n"
-    next_steps += "They still start their own copies: remove those in the AI tools menu."
+    next_steps = "Next, connect your AI tools in the AI tools menu.\n"
+    next_steps += "They still start their own copies of these servers: remove those there too."
     return notice_of(NoticeKind.OFFER, f"{count(servers, 'server')} imported", clear + next_steps)
 
 

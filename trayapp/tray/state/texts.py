@@ -200,7 +200,7 @@ def problem_words(problem: Problem) -> str:
 
 
 def problem_line(problem: Problem) -> str:
-    """Return the words of a problem, cut to one line."""
+    """Return a problem's text, cut to one line of the menu."""
     return fit(problem_words(problem))
 
 

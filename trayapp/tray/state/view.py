@@ -114,7 +114,7 @@ def _headline(state: TrayState, known: Assessment) -> str:
         return texts.HANGS
     if known.live is not None:
         if known.wanted:
-            ready = sum(server.ready for server in known.wanted)  # idle servers are: a call starts them
+            ready = sum(server.ready for server in known.wanted)  # includes idle servers, which a call starts
             tools = sum(server.tools.enabled for server in known.wanted)
             return f"{ready} of {count(len(known.wanted), 'server')} ready, {count(tools, 'tool')}"
         return "All servers are disabled" if known.servers else texts.NO_SERVERS
