@@ -1,6 +1,7 @@
 """`multi-mcp logs`: the last lines of the gateway's log or of a server's stderr, and new lines with --follow.
 
-Reading survives rotation, and does not keep the file open. A missing file counts as empty. Other errors raise OSError.
+A log may be rotated between two reads, so no file stays open. A missing file counts as empty. Other errors raise
+OSError.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from trayapp.model.redact import redacted
 from trayapp.model.text import clean, one_line
 from trayapp.wire.control import SNAPSHOT, ControlError
 
-READ_LONGEST = 16 * 1024 * 1024  # bytes from a file's end; logs are rotated at an eighth of that
+READ_LONGEST = 16 * 1024 * 1024  # bytes, read from a file's end; logs are rotated at an eighth of this size
 Identity = tuple[int, int]  # device and inode of a file, which do not change when it is rotated
 LINES = 50
 LOOKED_THROUGH = 10_000  # lines of the gateway's log to search for a server
@@ -58,7 +59,7 @@ def logs_verb(server: str | None, follow: bool, count: int, as_json: bool) -> No
         note(f"There is no log of {one_line(server) if server else 'the gateway'} yet")
     if lines or as_json:
         show(lines)
-    if warnings:  # a server that hangs writes no reason
+    if warnings:  # a server that hangs does not log the reason itself
         note("", "The gateway's log has these warnings about it:", *warnings)
     for came in followed(log, pause) if follow else ():
         show(came)
@@ -86,7 +87,7 @@ def log_path(server: str | None) -> Path:
 
 
 def known_servers() -> list[str]:
-    """Return the servers in servers.yaml, including invalid ones, and the gateway's servers from other sources."""
+    """Return the servers in servers.yaml, including invalid ones, and those of the gateway if it runs."""
     store = own_store()
     names = written_servers(parse(store.read() or "", str(store.path)))
     with suppress(NoGatewayError, ControlError):
@@ -109,7 +110,7 @@ def pause() -> None:
 
 
 class LogFile:
-    """One log. Each read opens its file again, as Windows cannot rotate an open file."""
+    """A log file. Each read opens the file again, because Windows cannot rotate an open file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -152,8 +153,8 @@ class LogFile:
 def _read(path: Path, position: int, but_not: Identity | None = None) -> tuple[bytes, Identity | None, int]:
     """Return the bytes from `position` to the end, the file's identity, and the position after them.
 
-    A file that became shorter is read from its start. At most READ_LONGEST bytes are read, and none from the file with
-    the identity `but_not`.
+    A file that became shorter is read from its start. At most the last READ_LONGEST bytes are returned, and none from
+    the file with the identity `but_not`. Return (b"", None, 0) for a missing file.
     """
     try:
         with path.open("rb") as file:
@@ -177,7 +178,7 @@ def _identity(path: Path) -> Identity | None:
 
 
 def _fit(lines: list[bytes]) -> list[str]:
-    """Return lines cleaned for a terminal. They are redacted again, as a log may be older than a redaction rule."""
+    """Return lines cleaned for a terminal. Redact them again: a log may be older than a rule."""
     if not lines:
         return []
     plain = redacted("\n".join(line.decode(errors="replace") for line in lines)).split("\n")

@@ -37,7 +37,7 @@ def verb(
 ) -> Callable[[Callable[..., object]], click.Command]:
     """Make a function the verb `name`, with these examples at the end of its help.
 
-    `json`: add the option --json as the parameter `as_json`. `group`: the verb that this one is a part of.
+    `json`: add the option --json as the parameter `as_json`. `group`: the verb that it becomes a subcommand of.
     """
 
     def make(function: Callable[..., object]) -> click.Command:
@@ -185,7 +185,7 @@ def import_hint() -> str:
     """
     if not is_terminal(sys.stderr):
         return ""
-    from trayapp.clients import imports  # takes 50 ms with the imports below: only if a person reads it
+    from trayapp.clients import imports  # takes 50 ms with the imports below; only a person needs the hint
     from trayapp.clients.context import own_context
     from trayapp.config.paths import find_paths
     from trayapp.config.read.parse import parse

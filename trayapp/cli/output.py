@@ -173,7 +173,7 @@ def await_input(source: int | None, seconds: float | None = None) -> None:
     """Wait until the descriptor `source` (None: no descriptor) is readable, for at most `seconds` (None: no limit).
 
     Raises BrokenPipeError as soon as the reader of stdout is gone. On Windows, where stdout cannot be watched, and in a
-    process without stdout, only sleep for `seconds`. With None, return immediately.
+    process without stdout, only sleep for `seconds`, or return immediately if there is no limit.
     """
     if sys.platform == "win32" or sys.stdout is None:
         time.sleep(seconds or 0.0)

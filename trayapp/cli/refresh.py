@@ -50,8 +50,8 @@ def print_outcomes(
 ) -> int:
     """Print a line for each server, or one JSON document. Return the exit code of the first failure, or 0.
 
-    `asked`: the server that the user named, if any; raises ControlError if it failed. `words`: returns what to print
-    about a server that did not fail. `none`: the line to print if there are no servers.
+    `asked`: the server that the user named, if any. Raises ControlError if that server failed. `words`: returns what to
+    print about a server that did not fail. `none`: the line to print if there are no servers.
     """
     if asked is not None and servers[asked]["error"] is not None:
         raise as_error(servers[asked]["error"])

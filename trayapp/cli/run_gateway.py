@@ -1,6 +1,6 @@
-"""The start of the gateway in this process, without click.
+"""The start of the gateway in this process. It does not need click, whose import would delay it.
 
-This is the only module outside the gateway that imports the gateway, and only to run it in this process.
+No other module outside the gateway imports the gateway.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
     """Run the gateway until it stops, and return the exit code. Raises AlreadyRunningError, StorageError."""
     lock = GatewayLock(run_dir(os.environ))
     lock.acquire()  # before the imports: if many gateways start at the same time, all but one end early
-    gc.disable()  # a start makes many objects and no garbage; the gateway collects after serving its first client
+    gc.disable()  # a start makes many objects but no garbage; the gateway collects garbage once it has served a client
     from trayapp.gateway.main import MAKES_ROOM, run_gateway
 
     code = run_gateway(

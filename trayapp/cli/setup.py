@@ -81,7 +81,7 @@ def setup_verb(click_context: click.Context, yes: bool, dry_run: bool, undo: boo
 def _chosen(context: ClientsContext, *, ask: bool) -> list[str]:
     """Print the AI tools that are not connected, and return the names of those to connect.
 
-    `ask`: the user chooses them; otherwise all are connected.
+    `ask`: let the user choose; otherwise, return all of them.
     """
     states = found_clients(context)
     new = [state for state in states if state.state != "connected"]

@@ -67,7 +67,7 @@ def _shown(words: list[str], at: int) -> str:
 
 
 def _is_secret(head: str, value: str) -> bool:
-    """Return True if `value` is redacted because of the name in `head`, whatever its form."""
+    """Return True if `value` is redacted because of the name in `head`, whatever the value looks like."""
     return redacted(head + value) != head + value and redacted(f"{head}plain-value") != f"{head}plain-value"
 
 

@@ -362,7 +362,7 @@ def _decides(source: Source) -> tuple[str, ...]:
 
 def tool_lines(source: Source) -> Iterator[str]:
     """Yield lines with the number and the names of the tools that the author lists, by what they can do."""
-    from trayapp.catalog.tool_class import ToolClass, classify  # few sources name their tools
+    from trayapp.catalog.tool_class import ToolClass, classify  # imported late: few sources name their tools
 
     names: dict[ToolClass, list[str]] = {"read": [], "write": [], "destructive": []}
     for tool in source.tools:

@@ -1,7 +1,8 @@
 """`multi-mcp start` and `stop`: turn this process into the gateway, start one in the background, or end it.
 
-Also `stdio` and the hidden `sample-server`, which other programs run. `stdio` is here for its help: the program's entry
-point passes it to the shim. `sample-server` is for packaged programs, which cannot run a Python file.
+Other programs run the verbs `stdio` and `sample-server` (hidden). `stdio` is defined only for its help, because the
+program's entry point passes it on to the shim. `sample-server` is for packaged programs, which cannot run a file of
+Python code.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def stop_verb(as_json: bool) -> None:
     print_result(as_json, {"stopped": pid}, f"Stopped the gateway (process {pid})")
 
 
-SAMPLE_MODULE = "trayapp.samples.server"  # the module's name: a packaged program has no file of it
+SAMPLE_MODULE = "trayapp.samples.server"  # a module's name, because a packaged program has no source files
 
 
 @verb("stdio", "multi-mcp stdio --servers github,files", json=False)

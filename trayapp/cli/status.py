@@ -79,7 +79,7 @@ def show(snapshot: dict[str, Any], as_json: bool) -> None:
 
 
 def watched(snapshots: Iterator[dict[str, Any]], as_json: bool) -> None:
-    """Print each snapshot until they end: as JSON, as a live table on a terminal, or else a line for each change."""
+    """Print each snapshot, as JSON or as a live table on a terminal. Elsewhere, print a line for each change."""
     if as_json:
         for snapshot in snapshots:
             print_json(snapshot, compact=True)
@@ -278,7 +278,7 @@ def signed_in_words(auth: dict[str, Any] | None) -> str:
 
 
 def keyring_lines(snapshot: Snapshot) -> list[str]:
-    """Return why sign-ins are not kept, and what to do; nothing if they are kept."""
+    """Return why sign-ins are not kept, and what to do; [] if they are kept."""
     error = snapshot["gateway"].get("keyring_error")
     if not error:
         return []

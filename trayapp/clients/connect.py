@@ -237,7 +237,7 @@ def disconnected_text(client: Client, text: str, file: Path, context: ClientsCon
 
 
 def _dropped(client: Client, text: str, names: Iterable[str], file: Path) -> str:
-    """Return the text without these entries of ours. Restore foreign entries that they replaced from the backup."""
+    """Return the text without these entries of ours. If one replaced a foreign entry, restore that from the backup."""
     before = _backup_text(client, file)
     for name in names:
         place = _place(client, text, file, name)

@@ -292,7 +292,7 @@ def put_back(context: ClientsContext) -> list[RestoredFile]:
 
 
 def _recorded(done: RestoredFile, context: ClientsContext) -> RestoredFile:
-    """Record the result for one file immediately, so that it is not repeated after a later failure or interruption."""
+    """Record the result of one move immediately, so that no move is undone twice, even after an interruption."""
     if done.why_not:
         return done
     backup = str(done.move.backup)
@@ -323,7 +323,7 @@ def _put_back(move: Move, context: ClientsContext) -> RestoredFile:
         after = _entry_by_entry(move, now, before) if after is None else after
         if after != now:
             files.replace_text(move.file, now, after, None)
-        # the backup of `connect`: a later `disconnect` restores the text from before the import
+        # update the backup of `connect`: a later `disconnect` then restores the text from before the import
         kept = files.backup_of(move.file)
         if whole and after != before and kept.exists() and entry_in(move.client, before, move.file) is None:
             write_atomic(kept, before.encode("utf-8"))

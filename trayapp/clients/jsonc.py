@@ -1,7 +1,7 @@
-"""Edit JSON by splices at scanned positions (family.Family). Comments and trailing commas are accepted.
+"""Implements family.Family for JSON with comments and trailing commas. Edits are splices at scanned positions.
 
-Every edit is checked: the new text is parsed again and compared with the expected document.
-Written by hand: the standard library does not accept comments, and rewriting a whole file would change other bytes.
+Every edit is checked: the new text is parsed again and compared with the expected document. The standard library does
+not accept comments, and rewriting a whole file with it would change other bytes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Member:
 
 @dataclass(slots=True)
 class _Object:
-    """An object: text[start] is its opening brace, text[end] its closing one."""
+    """An object: text[start] is its opening brace, text[end] its closing brace."""
 
     start: int
     end: int = -1
@@ -50,7 +50,7 @@ class _Object:
 
 
 def read(text: str, file: str) -> Document:
-    """Parse the text (Family.read). The top level must be an object."""
+    """Parse the text. The top level must be an object. An empty text or `null` is read as {}."""
     try:
         text = text.removeprefix(BOM)
         try:  # try plain JSON first: most files have no comments

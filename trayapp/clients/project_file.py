@@ -39,7 +39,7 @@ def project_file_of(folder: Path) -> Path:
 
 
 def read_config(path: Path) -> Config:
-    """Return the configuration in a project's file, if any. Blocks. Raises StorageError, UnparsableError."""
+    """Return the configuration in a file, empty if it is missing. Blocks. Raises StorageError, UnparsableError."""
     text = files.read_text(path) or ""
     return parse(without_comments(text) if path.suffix == ".json" else text, str(path))
 

@@ -1,7 +1,7 @@
 """The servers in clients' own files, in our keys: the input of import and `settings.imports`.
 
-Our own entry is never among them: multi-mcp would start itself. If a file in which a client disables servers cannot be
-read, it disables none. `settings.imports` ignores project files, because they need approval.
+Our own entry is never among them: multi-mcp would start itself. A file in which a client disables servers is ignored if
+it cannot be read. `settings.imports` ignores project files, because they need approval.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class _Raw:
     also: tuple[tuple[Path, Keys], ...] = ()
 
     def over(self, lower: _Raw) -> _Raw:
-        """Return this server merged over a lower one of the same name, nested mappings too, as OpenCode does."""
+        """Merge this server over a lower one of the same name, including nested mappings, as OpenCode does."""
         also = (*lower.also, (lower.source.path, lower.keys))
         return replace(self, value=_merged(lower.value, self.value), also=also)
 

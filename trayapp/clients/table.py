@@ -47,7 +47,7 @@ class Client:
     timeout_unit: Literal["ms", "s", ""] = ""  # unit of `timeout` in its entries; "" if it documents none
     timeout_of: Literal["call", "start"] = "call"  # what `timeout` limits: an answer, or the start with the first list
     variables: tuple[Syntax, ...] = ()
-    runs_in: Literal["session", "home"] = "session"  # where servers without `cwd` start ("home": undefined)
+    runs_in: Literal["session", "home"] = "session"  # where servers without `cwd` start ("home" if unknown)
 
     def entry(self, command: str, args: list[str]) -> Entry:
         """Return the client's entry for a stdio server."""

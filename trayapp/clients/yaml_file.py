@@ -1,4 +1,4 @@
-"""Edit the YAML files of other programs (family.Family). Servers are in a mapping (MAPPED) or a list (LISTED)."""
+"""Implements family.Family for YAML. Servers are in a mapping (MAPPED) or a list (LISTED)."""
 
 from __future__ import annotations
 
@@ -29,12 +29,15 @@ NAME = "name"  # the key that identifies an item of a list
 
 @dataclass(frozen=True, slots=True)
 class YamlFamily:
-    """Implements Family. `listed`: path[0] is a list, path[1] an item's name; `read` returns the list as a mapping."""
+    """Implements Family.
+
+    `listed`: the servers are a list. path[0] is its key, path[1] an item's name, and `read` returns a mapping by name.
+    """
 
     listed: bool
 
     def read(self, text: str, file: str) -> Document:
-        """Parse the text (Family.read). An empty text or `null` is read as {}."""
+        """Parse the text. The top level must be a mapping. An empty text or `null` is read as {}."""
         root = compose(text, file)
         if root is None or is_null(root):
             return {}

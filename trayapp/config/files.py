@@ -147,7 +147,10 @@ def storage_error(error: OSError, path: Path, action: str) -> StorageError:
 
 
 def signature(path: Path) -> Signature | None:
-    """Return a value that differs after every save: (mtime in ns, bytes, inode), or None if the file is missing."""
+    """Return a value that changes with every save: (mtime in ns, size in bytes, inode).
+
+    Return None if the file is missing or inaccessible.
+    """
     try:
         status = path.stat()
     except (OSError, ValueError):
@@ -239,7 +242,7 @@ def _mode_of(target: Path) -> int:
 
 
 class _HeldFile:
-    """An open file that may be replaced. After that, only its descriptor shows other programs' writes.
+    """An open file that may be replaced. After the replacement, only its descriptor shows other programs' writes.
 
     While we hold a lease on the file, a program that opens it for writing blocks, and `was_written` detects that.
     """
@@ -311,7 +314,7 @@ def _opened(target: Path) -> Iterator[_HeldFile | None]:
 
 
 def _replace(old: _HeldFile, fresh: Path, target: Path, still_right: Callable[[], None]) -> None:
-    """Replace `old` with `fresh`. Raises FileChangedError if another program saves the file, and keeps that version."""
+    """Replace `old` with `fresh`. If another program saves the file, keep that version and raise FileChangedError."""
     ours = signature(fresh)
     old.wait_for_writer()
     still_right()

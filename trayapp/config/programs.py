@@ -58,7 +58,7 @@ def script_of(words: Sequence[str], is_file: Callable[[str], bool]) -> str | Non
 
 
 def found_elsewhere(command: str, home: str) -> str:
-    """Return `Found at ~/.local/bin/uvx: ...` for a program that is not on the PATH, or "" if none is found."""
+    """Return a hint with the path of a program that is not on the PATH, or "" if no usual folder has it."""
     if os.sep in command or not command:
         return ""
     for folder in _FOLDERS:

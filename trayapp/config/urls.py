@@ -103,7 +103,7 @@ def name_of_url(url: str) -> str:
     return (own or labels)[-1] if own else labels[0]
 
 
-_METADATA_LABELS = frozenset({"metadata", "instance-data"})  # the whole host name, or the label before a zone below
+_METADATA_LABELS = frozenset({"metadata", "instance-data"})  # the whole host name, or the label before a zone
 _METADATA_ZONES = ("internal", "goog", "azure.com", "platformequinix.com", "packet.net", "tencentyun.com")
 _METADATA_ADDRESSES = frozenset(  # metadata services of clouds at addresses that are not link-local
     {"100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe"}
@@ -130,7 +130,7 @@ def is_forbidden_place(url: str) -> bool:
 
 
 def is_inside(url: str) -> bool:
-    """Return True for an address on this machine, its network or its cloud. Remote input must not name one (SSRF)."""
+    """Return True for an address on this machine, its network or its cloud. Untrusted input must not name it (SSRF)."""
     host = _host_of(url)
     address = _address(host)
     if address is not None:

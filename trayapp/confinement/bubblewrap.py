@@ -12,7 +12,7 @@ from trayapp.config.programs import own_environment
 from trayapp.confinement.policy import LINUX_DEVICES, LINUX_SYSTEM, Policy, Program
 from trayapp.model.text import first_line
 
-CHECK_S = 1.5  # the check takes 10 ms
+CHECK_S = 1.5  # limit for the check, which usually takes 10 ms
 # Settings of the kernel that forbid user namespaces: the name, the value that forbids them, and one that does not.
 FORBIDDING = (
     ("kernel.unprivileged_userns_clone", "0", "1"),  # Debian

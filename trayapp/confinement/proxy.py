@@ -111,7 +111,7 @@ class HostProxy:
 def _is_meant(host: str, address: str) -> bool:
     """Return True unless `host` resolved to an `address` of this machine without being one of its known names.
 
-    Link-local addresses count as this machine's. A host that is itself an address is always meant.
+    Link-local addresses count as this machine's. If `host` is itself an address, return True.
     """
     if host in _LOCAL_NAMES:
         return True

@@ -129,7 +129,7 @@ class RefusalRecord:
     def _note(self, line: str) -> None:
         """Record the paths in a message that are not granted.
 
-        If there are none, record a write to the last path of the message if it is read-only.
+        If all of them are granted, record a write to the last one if it is read-only.
         """
         policy = self.policy
         if policy is None or line in self._read_lines:

@@ -1,6 +1,6 @@
 """seccomp: refuses system calls with which a confined program could reach what Landlock does not cover.
 
-These concern other kinds of sockets, namespaces, io_uring, tracing, kernel keys, System V memory. A filter is a short
+These concern Unix and other sockets, namespaces, io_uring, tracing, kernel keys, and System V IPC. A filter is a short
 program of classic BPF. It sees numbers and registers, never the memory behind a pointer.
 """
 

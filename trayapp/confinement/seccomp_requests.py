@@ -10,7 +10,7 @@ Modes, owners and times of files: Landlock does not cover changes of these. The 
 change itself, so the program cannot swap the file between check and change. A separate thread makes the changes, since
 a network folder may never answer.
 
-Scheduling: allowed for the threads of the requesting process.
+Scheduling: a process may change the scheduling of its own threads.
 
 Files, in a trial: every call that opens or changes a file by name is recorded and allowed. The name is read from the
 program's memory, which could change before the kernel reads it. That is good enough for a proposal, not for a limit.

@@ -4,7 +4,7 @@ An ask is open until it is answered, withdrawn with its call, or timed out. Only
 asks of an earlier gateway are refused. A server's question (MCP elicitation, form or URL) becomes an ask if the client
 cannot answer it. Without an answer, the server gets an error.
 
-Never here: the routing of calls, connections, how an ask is drawn (tray, command line, panel).
+Never here: the routing of calls, connections, the display of asks (tray, command line, panel).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc") | f
 
 
 def shown_arguments(arguments: Any) -> list[ShownArgument]:
-    """Return at most MOST arguments of a call, in about ALL_LONGEST characters, and a last row that counts the others.
+    """Return at most MOST arguments of a call, in about ALL_LONGEST characters, and a row with the number of the others.
 
     Arguments that are not an object become one row.
     """
@@ -347,7 +347,7 @@ class Asks:
         return ask
 
     def answer(self, ask_id: str, answer: Answer, by: str, content: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Take the user's answer, and return the row of the ask. Raises AskOverError, UnfitAnswerError.
+        """Apply the user's answer, and return the row of the ask. Raises AskOverError, UnfitAnswerError.
 
         `by`: the program or person that answers. The answers `session` and `always` also allow other open calls that
         they cover.

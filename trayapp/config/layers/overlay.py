@@ -33,7 +33,7 @@ HTTP_FIELDS = frozenset(("url", "type", *HTTP_ONLY))
 def lay_over(config: Config, imported: tuple[Imported, ...], file: str) -> Config:
     """Merge `config`, as parsed from `file`, over the imported layers, field by field.
 
-    If several layers define the same server, the first one counts. An unusable server of a layer is reported for that
+    If several layers define the same server, the first layer counts. An unusable server of a layer is reported for that
     layer's file and otherwise ignored. It does not affect the server of that name in `file`.
     """
     top = _top(config)

@@ -1,4 +1,4 @@
-"""Parsing of servers.yaml to a Config. Each problem has its line. One invalid entry affects no other."""
+"""Parsing of servers.yaml into a Config. Each problem has its line. An invalid entry does not affect the others."""
 
 from __future__ import annotations
 

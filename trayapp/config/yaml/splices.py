@@ -112,7 +112,7 @@ class Layout:
         return node.end
 
     def after(self, node: Node, column: int) -> int:
-        """Return the position after a value, and after comments indented deeper than `column`, for a new line."""
+        """Return the position for a new line: after a value and the comments below it that are indented beyond `column`."""
         at = end = self.line_end(self.content_end(node))
         while (start := self.next_line(at)) is not None:
             line = self.line_at(start)
@@ -129,7 +129,7 @@ class Layout:
         return found.end() if found else None
 
     def comma(self, start: int, end: int) -> int | None:
-        """Return the position of the comma from `start` to `end` that only blanks and comments precede, or None."""
+        """Return the position of the comma from `start` to `end`, after blanks and comments only; None if there is none."""
         found = _TO_COMMA.match(self.text, start, end)
         return found.end() - 1 if found else None
 

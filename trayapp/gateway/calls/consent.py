@@ -1,4 +1,4 @@
-"""Get the user's consent to one call. Until the user has answered, send the call's client progress."""
+"""Get the user's consent to one call. Until the user has answered, send progress to the call's client."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class CallConsent:
         self._answered(refusal(self._ask, self._subject, ending))
 
     def _send_progress(self) -> None:
-        """Send the client progress now and every BEAT_S, since some clients give up if they receive nothing."""
+        """Send progress to the client now and every BEAT_S, since some clients give up if they receive nothing."""
         self._beats += 1
         message = f"Waiting for the user's approval: {self._subject.server}/{self._subject.tool}"
         params = {"progressToken": self._token, "progress": self._beats * PROGRESS_STEP, "message": message}

@@ -37,6 +37,7 @@ class Notifications:
         - if its method is in OF_ONE_REQUEST, or if it is about a call that is over or parked
         - for a session that may no longer use the server, or the tool of its call
         - for a session that did not request log messages of its level
+        - for a session without a call that uses another connection to the same URL: the server may repeat it there
         - if it is a log message while calls of several sessions are in progress: it may quote one of the calls
         """
         if method in OF_ONE_REQUEST:
@@ -110,7 +111,7 @@ def _busy(connection: Connection) -> dict[ClientSession, RoutedCall]:
 
 
 def _wants(session: ClientSession, call: RoutedCall, level: Any) -> bool:
-    """Return True if the client requested messages at that level: a newer one in each request, an older one once."""
+    """Return True if the client requested messages of that level. Newer clients do so in each request, older ones once."""
     if session.client.modern:
         return call.log_level is not None and _at_least(level, call.log_level)
     return _at_least(level, session.client.log_level)
