@@ -102,7 +102,7 @@ _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc") | f
 
 
 def shown_arguments(arguments: Any) -> list[ShownArgument]:
-    """Return at most MOST arguments of a call, in about ALL_LONGEST characters, and a row with the number of the others.
+    """Return at most MOST arguments of a call, in about ALL_LONGEST characters, and a row that counts any others.
 
     Arguments that are not an object become one row.
     """

@@ -112,7 +112,7 @@ class Layout:
         return node.end
 
     def after(self, node: Node, column: int) -> int:
-        """Return the position for a new line: after a value and the comments below it that are indented beyond `column`."""
+        """Return the position for a new line: after a value and the comments below it, if indented beyond `column`."""
         at = end = self.line_end(self.content_end(node))
         while (start := self.next_line(at)) is not None:
             line = self.line_at(start)
@@ -129,7 +129,7 @@ class Layout:
         return found.end() if found else None
 
     def comma(self, start: int, end: int) -> int | None:
-        """Return the position of the comma from `start` to `end`, after blanks and comments only; None if there is none."""
+        """Return the position of the comma between `start` and `end`, or None. Only blanks and comments may precede it."""
         found = _TO_COMMA.match(self.text, start, end)
         return found.end() - 1 if found else None
 

@@ -111,7 +111,7 @@ def _busy(connection: Connection) -> dict[ClientSession, RoutedCall]:
 
 
 def _wants(session: ClientSession, call: RoutedCall, level: Any) -> bool:
-    """Return True if the client requested messages of that level. Newer clients do so in each request, older ones once."""
+    """Return True if the client requested messages of that level: newer clients in each request, older ones once."""
     if session.client.modern:
         return call.log_level is not None and _at_least(level, call.log_level)
     return _at_least(level, session.client.log_level)

@@ -431,7 +431,7 @@ class Questions:
 
 
 class _HeldQuestions:
-    """The questions on one connection whose sessions are uncertain.
+    """The questions on one connection that may belong to several sessions.
 
     They are decided one at a time, since a refusal may end a call and so leave one session for the next question.
     """

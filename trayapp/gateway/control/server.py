@@ -130,7 +130,7 @@ class Control:
             with self._gateway.asks.watched() if asks else nullcontext():
                 while True:
                     news = anyio.Event()
-                    await self._link.room.wait()  # a stopped `status --watch` would let them pile up
+                    await self._link.room.wait()  # a stopped `status --watch` would let snapshots pile up
                     self.dispatcher.send_notification(control.SNAPSHOT, snapshot_of(self._gateway).to_json())
                     await news.wait()
         finally:

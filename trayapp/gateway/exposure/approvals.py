@@ -68,7 +68,7 @@ class Verdict(NamedTuple):
 
 
 class HeldDefinition(NamedTuple):
-    """The definition of a tool that waits for approval (`new`), with its findings. `old`: the one approved earlier."""
+    """The definition of a tool that waits for approval (`new`), with its findings. `old`: the approved one, if any."""
 
     old: Item | None
     new: Item
@@ -180,7 +180,7 @@ class Approvals:
     # -- verdicts ------------------------------------------------------------------------------------------------
 
     def look_ahead(self, server: str, offer: Offer) -> Iterator[None]:
-        """Inspect the definitions of an offer before `judge`, one at each step. The steps may run in a thread."""
+        """Inspect an offer's new and changed definitions before `judge`, one per step. Steps may run in a thread."""
         if self._settings().suspicious == "off":
             return
         pins, items, new = self.pins.of(server).tools, subjects_of(offer), dict[str, Item]()
@@ -380,7 +380,7 @@ class Approvals:
         return True
 
     def keep(self, servers: frozenset[str]) -> None:
-        """Forget the verdicts on all other servers. The pins of those servers stay on disk."""
+        """Forget the verdicts on all servers except these. The pins of the others stay on disk."""
         self._verdicts = {name: verdicts for name, verdicts in self._verdicts.items() if name in servers}
         self._logged = {key: hashes for key, hashes in self._logged.items() if key[0] in servers}
 

@@ -1,5 +1,4 @@
-"""Build the catalog of one configuration: every known tool, prompt and resource, its exposed name and, if it is hidden,
-the reason.
+"""The catalog of one configuration: its known tools, prompts and resources, exposed names, and why some are hidden.
 
 It is computed once from a configuration and the offers, and then only read. Sessions share it through their views.
 """
@@ -40,7 +39,7 @@ def _names_of(
 
 
 def digests_of(skill: Item) -> dict[str, str | None]:
-    """Return the digests of a skill's files by URI, SKILL.md included, or None for a file without a published one."""
+    """Return the published digest of each file of a skill by URI, SKILL.md included; None if a file has none."""
     files = skill.get("resources")
     found = {str(skill.get("uri")): None}
     return found | {

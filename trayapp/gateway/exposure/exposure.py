@@ -224,7 +224,7 @@ class Exposure:
             raise
 
     def _disabled_server(self, asked: str, server: str | None) -> str | None:
-        """Return the disabled server with unknown tools that a name may belong to, or None."""
+        """Return the disabled server whose tools are unknown and to which a name may belong, or None."""
         off = [name for name, entry in self.servers.items() if entry.disabled and name not in self.catalog.offers]
         if server is not None:
             return server if server in off else None

@@ -187,7 +187,7 @@ def index_result(seen: Exposure) -> dict[str, Any]:
 
 
 def index_text(seen: Exposure) -> str:
-    """Return all callable tools as Markdown, a heading for each server."""
+    """Return all callable tools as Markdown, with a heading for each server."""
     enabled = [name for name, entry in seen.servers.items() if not entry.disabled]
     lines = [f"# {count(len(seen.tools), 'tool')} of {count(len(enabled), 'server')}"]
     for server in enabled:
