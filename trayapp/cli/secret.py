@@ -102,7 +102,7 @@ def keep_all(secrets: Sequence[Secret], *, insist: bool) -> set[str]:
     `insist`: if one cannot be kept, keep none and raise MultiMcpError.
     """
     refused: dict[str, MultiMcpError] = {}
-    keyring: MultiMcpError | None = None  # the error of a keyring that stayed locked: do not ask the user again
+    keyring: MultiMcpError | None = None  # the error of an unusable keyring: do not ask the user again
     for secret in secrets:
         error = keyring or _kept(secret)
         if error is not None:

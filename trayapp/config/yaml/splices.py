@@ -129,7 +129,10 @@ class Layout:
         return found.end() if found else None
 
     def comma(self, start: int, end: int) -> int | None:
-        """Return the position of the comma between `start` and `end`, or None. Only blanks and comments may precede it."""
+        """Return the position of the comma from `start` to `end`; None if anything but blanks and comments precedes it.
+
+        Also return None if there is no comma.
+        """
         found = _TO_COMMA.match(self.text, start, end)
         return found.end() - 1 if found else None
 
