@@ -130,7 +130,7 @@ def is_forbidden_place(url: str) -> bool:
 
 
 def is_inside(url: str) -> bool:
-    """Return True for an address on this machine, its network or its cloud. Untrusted input must not lead there (SSRF)."""
+    """Return True for an address on this machine, its network or its cloud. Remote input must not lead there (SSRF)."""
     host = _host_of(url)
     address = _address(host)
     if address is not None:
