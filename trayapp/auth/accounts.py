@@ -1,7 +1,7 @@
 """The user's accounts, by server address, and sign-ins in progress.
 
 An account's sign-in is read from the vault once, and renewed before its token expires. All requests share one renewal,
-which never opens a browser. The SDK is imported with the first sign-in or renewal, in a thread.
+which never opens a browser. The SDK is imported in a thread, at the first sign-in, renewal or sign-out.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Account:
         return self._header()
 
     async def authorization_after(self, refused: str | None, asked: str, *, whole_origin: bool = False) -> str | None:
-        """Return the Authorization value to try after a 401 to `refused`, renewed if needed. Raises SignInError."""
+        """Return another Authorization value after a 401 to `refused`, or None if there is none. Raises SignInError."""
         if refused is None or not covers(self.url, asked, whole_origin=whole_origin):
             return None
         grant = await self.grant()

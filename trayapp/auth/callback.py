@@ -111,7 +111,7 @@ class Callback:
         self._come = anyio.Event()
         self._answer: AuthorizationResponse | SignInError | None = None
         self._decided = anyio.Event()
-        self._page = b""  # once decided
+        self._page = b""  # empty until the outcome is known
         self._shown = anyio.Event()
         self._browser_waits = False
 

@@ -223,8 +223,9 @@ class _Provider(OAuthClientProvider):
     def check(self, outgoing: httpx2.Request) -> None:
         """Raise SignInError for a request of the flow that must not be sent.
 
-        A remote server may not direct a request to this machine or its network. A POST, which holds secrets, may go
-        neither over plain http to another machine nor to an endpoint that the SDK guesses.
+        A remote server may not direct a request to this machine or its network. A POST holds secrets, so it may not go
+        over plain http to another machine. Nor may it go to an endpoint that the SDK guesses for a service that the
+        server named.
         """
         require_outside(str(outgoing.url), self._target.url)
         if outgoing.method != "POST":
@@ -316,7 +317,7 @@ class _Provider(OAuthClientProvider):
         return await super()._exchange_token_authorization_code(auth_code, code_verifier)
 
     def _choose_method(self) -> None:
-        """Choose how a client with a secret authenticates, if the metadata does not specify it (RFC 8414: basic)."""
+        """Choose how a client with a secret authenticates, unless that is known. The default is basic (RFC 8414)."""
         client, metadata = self.context.client_info, self.context.oauth_metadata
         if client is None or client.token_endpoint_auth_method or not client.client_secret:
             return

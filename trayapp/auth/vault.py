@@ -159,7 +159,7 @@ class Vault:
                     return
 
     async def store_now(self) -> bool:
-        """Store the changes that are only in memory. Return False if some of them need a dialog."""
+        """Store the changes that are only in memory. Return False if some cannot be stored. Shows no dialog."""
         for key, text in list(self._unstored.items()):
             if not await self._keep(key, text, asked=False):
                 return False

@@ -109,14 +109,14 @@ class Connection:
         self._tasks = tasks
         self._attempt: _Attempt | None = None
         self._maintenance: Maintenance | None = None  # of the live connection
-        self.retired = ""  # why it was closed permanently; if set, it cannot be started again
+        self.retired = ""  # why the connection was closed permanently; if set, it never starts again
         self.used = anyio.Event()  # set by the first call
         self.used_since_connected = False
-        self._has_answered = False  # since it connected, a call has ended or its lists were read
-        self._has_announced = False  # since the last call began, it announced a list change
+        self._has_answered = False  # since the server connected, a call has ended or its lists were read
+        self._has_announced = False  # since the last call began, the server announced a list change
         self.silent = False  # the last connection was dropped by a probe
         self.adjusted = anyio.Event()  # set when `server` or a subscription changes, then replaced by a new event
-        self.changes_at_start = False  # it announced a list change before any call: lists may depend on the client
+        self.changes_at_start = False  # a list change was announced before any call: lists may depend on the client
         self.sent_capabilities: Mapping[str, Any] = {}  # the client capabilities sent in the last handshake
         self._was_lost = False  # the server has ended by itself since its lists were read
         self._doubted_at = -math.inf  # clock time when the lists were last read because of _was_lost
@@ -498,7 +498,7 @@ class Connection:
         if method in LIST_CHANGED:
             self._has_announced = True
             starts = maintenance is None or not maintenance.lists_settled.is_set()
-            if starts and not self.used_since_connected:  # a call may change them, too
+            if starts and not self.used_since_connected:  # a call, too, may change the lists
                 self.changes_at_start = True
             if self._has_answered:  # no call causes a change that is announced during the start
                 self.announced.setdefault(method, set()).update(self.open_calls if about is None else {about})

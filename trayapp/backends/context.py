@@ -50,7 +50,7 @@ class Transport:
     end_reason: Callable[[], Awaitable[str]]
     pid: int | None = None
     refusal: HttpRefusal = field(default_factory=HttpRefusal)
-    has_printed: Callable[[], bool] = lambda: False  # True if it printed anything but frames
+    has_printed: Callable[[], bool] = lambda: False  # True if the server printed anything but frames
 
 
 Open = Callable[[Launch, Inbound, Callable[[bytes], None]], AbstractAsyncContextManager[Transport]]

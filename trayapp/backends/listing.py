@@ -48,8 +48,8 @@ async def fetch_offer(
 ) -> Offer:
     """Read and return all lists. A list that cannot be read to its end has the pages that arrived, and is in `failed`.
 
-    `able`: the client capabilities for which the lists are read. While lists are still being read after their head
-    start, `tell` gets what has been read so far.
+    `able`: the client capabilities for which the lists are read. While lists that take longer than
+    HEAD_START_S are being read, `tell` gets what has been read so far.
     """
     known = peer.capabilities
     readings = [_ListRead(name) for name, (by, _, _) in _LISTS.items() if by in known or announces(known, by)]
@@ -77,7 +77,7 @@ def _offer(readings: list[_ListRead], peer: Peer) -> Offer:
         instructions=well_formed(KNOWN.without_in(peer.instructions)),
         protocol=peer.protocol,
         ttl_ms=min(ttls, default=None),
-        signed=False,  # the caller sets it: only the caller knows
+        signed=False,  # set by the caller, who knows whether a sign-in was used
         failed={reading.name: reading.failure for reading in readings if reading.failure},
         results={reading.name: reading.more for reading in readings if reading.more},
     )

@@ -122,7 +122,7 @@ class Subscription:
         more of them than any other.
         """
         uri, said = member_at(params, "uri"), member_at(params, "_meta", SUBSCRIPTION_ID)
-        number = said if isinstance(said, int) else 0  # no request has that number
+        number = said if isinstance(said, int) else 0  # no request has the number 0
         this = next((one for one in self._open if one is about or number in one.numbers), None)
         if this is None:
             return number not in self._replaced and not isinstance(about, Listening)

@@ -70,7 +70,7 @@ class _Scope:
         return schema if isinstance(schema, Mapping) else {}
 
     def lines(self, schema: Any) -> Iterator[str]:
-        """Yield the lines of each parameter of a tool, or the type alone if the schema names no parameters."""
+        """Yield the lines of each parameter of a tool, or one line about the schema if it names none."""
         if not isinstance(schema, Mapping):
             yield "(no schema)"
             return

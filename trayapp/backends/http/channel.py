@@ -193,7 +193,7 @@ class HttpChannel(FrameDispatcher, ABC):
             elif type(request_id) is int:
                 self._posts[request_id] = scope = anyio.CancelScope()
                 self._tasks.start_soon(self._request, request_id, frame, message, protocol, scope)
-            elif method == "notifications/initialized":  # it must precede everything else
+            elif method == "notifications/initialized":  # must arrive before everything that follows
                 await self._tell_in_time(frame, message, protocol)
             elif method == CANCELLED and self._ends_response(message, protocol):
                 continue

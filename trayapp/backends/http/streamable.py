@@ -31,7 +31,7 @@ from trayapp.wire.revisions import MODERN_VERSIONS
 
 log = logging.getLogger(__name__)
 
-END_SESSION_S = 1.0  # closing waits no longer than this: the request is only a courtesy to the server
+END_SESSION_S = 1.0  # closing waits this long for the last notifications, and as long again to end the session
 RETRY_S = 1.0  # the wait before an ended stream is opened again, unless the server names another
 TRIES = 2  # consecutive failures to open a stream before it is given up
 LAST_EVENT_ID = "last-event-id"

@@ -161,7 +161,7 @@ def read_request(argv: tuple[str, ...]) -> NpxRequest | None:
 
 
 def _read_npm(words: tuple[str, ...]) -> NpxRequest | None:
-    """Return the request made by the words after `npm`, or None if they are not `exec`.
+    """Return the request made by the words after `npm`, or None if they are not `exec` or name no package.
 
     npm accepts options anywhere before a `--`. Raises UncertainError.
     """
@@ -235,7 +235,7 @@ def package_of(words: str) -> tuple[str, str | None] | None:
 
 
 def _in_project(request: NpxRequest, home: Path, cwd: Path) -> bool:
-    """Return True if a project around the working folder has the package or its own settings."""
+    """Return True if a project around the working folder has the package, or settings that change what runs."""
     try:
         folders = [cwd.resolve(), *cwd.resolve().parents]
     except (OSError, RuntimeError):
@@ -322,7 +322,7 @@ def _fit(request: NpxRequest, copy: CachedPackage) -> int | None:
 
 
 def argv_of(request: NpxRequest, copy: CachedPackage, env: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Return the command that runs that copy without npm, or None if the copy has no such program."""
+    """Return the command that runs that copy without npm, or None if the program is unusable or node is missing."""
     name = request.bin
     if not name:  # the only program, or the one named like the package without its scope
         is_only = len(set(copy.bins.values())) == 1

@@ -71,7 +71,7 @@ class PosixTracker:
             import select
 
             poll = select.poll()
-            poll.register(self._pipe, 0)  # errors are always reported
+            poll.register(self._pipe, 0)  # poll reports errors even if no event is requested
             reader_gone = bool(poll.poll(0))
         if reader_gone:
             self._start_guardian()

@@ -1,4 +1,4 @@
-"""Windows job objects, one for each server: they end it with all its descendants, at the latest when the gateway ends.
+"""Windows job objects, one for each server. When the gateway ends, a job ends its server with all descendants.
 
 `kernel32` is passed in, so that the calls can be tested on any system.
 """

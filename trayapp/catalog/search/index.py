@@ -295,7 +295,7 @@ def _words(description: str) -> frozenset[str]:
 
 
 def _as_written(asked: frozenset[str], entry: Entry) -> float:
-    """Return a factor from 1 to 1 + WRITTEN_MET, by the share of `asked` words that the tool has in that form."""
+    """Return a factor from 1 to 1 + WRITTEN_MET, by the share of `asked` words that the tool has exactly as written."""
     words = {*split(entry.exposed_name), *split(text(entry.tool, "description")[:FIRST_CHARS])}
     return 1 + WRITTEN_MET * len(asked & words) / len(asked)
 
