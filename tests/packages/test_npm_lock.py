@@ -111,7 +111,7 @@ def test_a_withdrawn_release_that_is_not_here_is_an_error(world: World) -> None:
 
 @pytest.mark.requirement("lock-first")
 def test_without_its_registry_a_package_is_not_locked(world: World) -> None:
-    with pytest.raises(ConnectFailedError, match="cannot be reached"):
+    with pytest.raises(ConnectFailedError, match="Cannot reach npm's registry"):
         world.start(npm_config_registry="http://127.0.0.1:9")
     with pytest.raises(ConnectFailedError, match=r"does not have nothing.*npm view nothing versions"):
         world.start(("npx", "nothing"))

@@ -102,7 +102,7 @@ class Gateway:
     def __init__(self, dependencies: GatewayDependencies, tasks: anyio.abc.TaskGroup) -> None:
         self.state: GatewayState = "starting"
         self.http_url: str | None = None
-        self.http_problem: Problem | None = None  # another program uses the configured port
+        self.http_problem: Problem | None = None  # set while another program uses the configured port
         self.sessions: dict[Session, None] = {}  # in the order in which they began
         self.stop_wanted = anyio.Event()
         self.started = dependencies.clock.now()
@@ -257,7 +257,7 @@ class Gateway:
             self._dependencies.write_switches(users)
 
     def _note_names(self) -> None:
-        """Store the names of tools, but not during discovery: they must not depend on which server answers first."""
+        """Store the names of tools, but not during discovery: names must not depend on which server answers first."""
         if not self.services.pool.discovering and self.servers.note_names():
             self.services.writer.wake()
 

@@ -58,8 +58,8 @@ log = logging.getLogger(__name__)
 
 CHECK_S = 5.0  # checks run with other regular work, and cost one system call at most
 LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
-SETTLED_S = 3.0  # after the first list: clients that start together then have their lists, too
-YOUNG_OBJECTS = 10_000  # allocations before a garbage collection. A hundred calls or so reach Python's default of 700
+SETTLED_S = 3.0  # after the first list. By then, clients that start together have their lists, too
+YOUNG_OBJECTS = 10_000  # allocations before a garbage collection. About a hundred calls reach Python's default of 700
 MAKES_ROOM = -1  # not an exit code: the process becomes the program that replaced this one
 
 
@@ -75,9 +75,9 @@ def run_gateway(
 ) -> int:
     """Run the gateway until a stop is requested, then release `lock`. Return the exit code, or MAKES_ROOM.
 
-    - `linger`: end some minutes after the last session
+    - `linger`: True to end the gateway `settings.linger` minutes after its last connection
     - `sample`: the command of the bundled sample server
-    - `layers`: makes the reader of `settings.imports`
+    - `layers`: returns the reader of `settings.imports`
     - `on_ready`: called once clients can connect
     - `is_followed`: returns True once the program has been replaced. The gateway then ends, once idle, with MAKES_ROOM
 
@@ -96,7 +96,7 @@ def run_gateway(
     except (BaseExceptionGroup, MultiMcpError, OSError) as error:
         cause = first_cause(error) if isinstance(error, BaseExceptionGroup) else error
         mistake = None if isinstance(cause, MultiMcpError | OSError) else cause
-        log.critical("The gateway ends: %s", cause, exc_info=mistake)  # often nobody reads stderr
+        log.critical("The gateway ends: %s", cause, exc_info=mistake)  # stderr often has no reader
         raise cause from None
     finally:
         lock.release()
@@ -143,7 +143,7 @@ class GatewayHost:
         self._tasks: anyio.abc.TaskGroup
 
     async def main(self, linger: bool, on_ready: Callable[[], None]) -> None:
-        """Start the gateway, serve until a stop is wanted, and shut down. Raises StorageError, in a group."""
+        """Start the gateway, serve until a stop is wanted, and shut down. Raises StorageError, in an ExceptionGroup."""
         async with anyio.create_task_group() as tasks:
             clock, records = SystemClock(), records_for(self._store, self._paths.config_file, self._environ)
             vault = Vault(records, changed=self._keyring_changed)  # opened when first needed
@@ -371,7 +371,7 @@ class GatewayHost:
         gateway.stop_wanted.set()
 
     async def _end_when_replaced(self) -> None:
-        """End the gateway once the program has been replaced and it is idle. Clients continue with the new gateway."""
+        """After the program was replaced, end the gateway once it is idle. Clients continue with the new gateway."""
 
         def has_control_connection() -> bool:
             return len(self._links) > sum(session.transport == "stdio" for session in self._gateway.sessions)

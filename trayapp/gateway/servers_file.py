@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 WATCH_S = 0.5  # interval of checks if the system reports no changes: a save is applied within 1 s
 LOOK_ANYWAY_S = 15.0  # interval otherwise. Each check runs in a thread and wakes the gateway three times
-SAVE_SETTLES_S = 0.05  # editors save in several steps
+SAVE_SETTLES_S = 0.05  # interval of checks during a save, since editors save in several steps
 SETTLE_LOOKS = 10  # 0.5 s in all. A half-written file can be valid, and running servers missing from it would stop
 
 Outcome = Config | Problem

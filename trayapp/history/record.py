@@ -17,7 +17,7 @@ from trayapp.wire.jsonio import JsonError, dumps, loads
 TEXT_MOST = 2_048  # characters that a row keeps of the arguments, and of the result
 HEAD_LOOKED_AT = 2 * (TEXT_MOST + TAIL_DROPPED)  # characters to unescape first, usually enough
 LONGEST_ESCAPE = 6
-SAMPLE = 256  # characters of a tool's first result in a batch in which tokens are counted. The rest is extrapolated
+SAMPLE = 256  # tokens are counted in this many characters of a tool's first result in a batch, then extrapolated
 ERROR_MOST = 240
 NAME_MOST = 200
 _ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\u001b": "\x1b", "\\u001B": "\x1b"}
@@ -100,9 +100,9 @@ class RowMaker:
         )
 
     def _keep(self, text: str, safe: Callable[[], str]) -> str:
-        """Return a JSON text redacted and cut for the row, or "" if the settings exclude texts.
+        """Return the redacted and shortened text for the row, or "" if the settings exclude texts.
 
-        `safe`: returns the text without escapes that could hide a secret from redaction.
+        `safe`: returns the text in a form in which no escape hides a secret from redaction.
         """
         if self._with_texts and text not in self._kept:
             self._kept[text] = _cut(safe())

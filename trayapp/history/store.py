@@ -146,9 +146,9 @@ class HistoryFile:
         return counts
 
     def used(self, moment: float) -> tuple[float, set[tuple[str, str]]]:
-        """Return when the known history begins, at the earliest `moment`, and the tools called since `moment`.
+        """Return the time of the first call, or `moment` if that is later, and the tools called since `moment`.
 
-        Times are in Unix seconds. The beginning is 0 if there are no calls. Each tool is (server, tool).
+        Times are in Unix seconds. The first call's time is 0 if there are no calls. Each tool is (server, tool).
         """
         first = [row[0] for row in self._query("SELECT min(time) FROM calls") if row[0] is not None]
         rows = self._query("SELECT DISTINCT server, tool FROM calls WHERE time >= ?", moment)

@@ -76,7 +76,7 @@ def decoded_in(text: str) -> Iterator[str]:
 def _decoded_once(text: str) -> Iterator[str]:
     if len(text) < RUN_SHORTEST:
         return
-    signs = _signs(text.encode("utf-8", "replace"))  # takes a tenth of the time of a pattern
+    signs = _signs(text.encode("utf-8", "replace"))  # this check takes a tenth of the time of a pattern
     for sign, pattern, decode in _KINDS:
         for found in islice(pattern.finditer(text), RUNS_MOST) if sign in signs else ():
             if (words := _readable(decode(found[0]))) is not None:

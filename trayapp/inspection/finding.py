@@ -20,15 +20,15 @@ class Finding(NamedTuple):
     code: str  # stable
     severity: Severity
     where: str  # place in the definition
-    evidence: str  # the server's sentence or text, cleaned, shortened and on one line
-    reason: str = ""  # a sentence for a person
+    evidence: str  # the server's text, cleaned, shortened and on one line
+    reason: str = ""  # why it is suspicious: a sentence for a person
     marked: str = ""  # the part of `evidence` that a rule matched, or empty
 
 
 def finding(code: str, severity: Severity, where: str, reason: str, evidence: str = "", marked: str = "") -> Finding:
     """Return a finding, with every text from a server cleaned and shortened."""
     said, part = _plain(evidence[:CLEANED_MOST]), _plain(marked)
-    if len(said) > EVIDENCE_LONGEST and part in said:  # keep the found part in view
+    if len(said) > EVIDENCE_LONGEST and part in said:  # begin near the marked part, so that it is shown
         said = said[max(0, said.index(part) - EVIDENCE_LONGEST // 3) :]
     return Finding(
         code,

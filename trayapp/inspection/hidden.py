@@ -21,7 +21,8 @@ _ZERO = (
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
     "\U0001d173-\U0001d17a"
 )
-_FLAG = late("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{1,6}\U000e007f")  # flags of England and others
+# Emoji flags written with tag characters, such as England's
+_FLAG = late("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{1,6}\U000e007f")
 _TAGS = late(f"[{_TAG}]+")
 _TAG_LETTERS = {0xE0000 + letter: letter for letter in range(0x20, 0x7F)}
 _BIDI = late("[\u202a-\u202e\u2066-\u2069]")

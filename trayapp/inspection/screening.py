@@ -34,7 +34,7 @@ def may_conceal(*items: Item) -> bool:
         return True
     try:
         data = orjson.dumps(items)
-    except TypeError:  # a lone surrogate, a large integer, deep nesting
+    except TypeError:  # raised for a lone surrogate, a large integer, or deep nesting
         return True
     is_long = len(data) > READ_MOST
     return is_long or any(search(data) for search in _searches()) or encoded.may_hold_run(data)

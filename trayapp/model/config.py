@@ -54,7 +54,7 @@ class Confine(NamedTuple):
 
     read: tuple[str, ...] = ()  # paths, as written
     write: tuple[str, ...] = ()  # implies read
-    network: bool | tuple[str, ...] = True  # or the allowed names, `*.name` and addresses, through our HTTP(S) proxy
+    network: bool | tuple[str, ...] = True  # a tuple: only these names, `*.name` and addresses, by our HTTP(S) proxy
     sockets: bool = False  # Unix sockets of its own, which browsers need
     required: bool = True  # False: `try`
 

@@ -206,7 +206,7 @@ def without_named(line: str) -> str:
 
 
 def _name(line: str, small: str, word: re.Match[str]) -> _SecretName | None:
-    """Return the whole name around the word, or None if the word means something else in it."""
+    """Return the name that contains the telltale word, or None if the word does not mark a secret there (exitCode)."""
     chunk = line[max(0, word.start() - NAME_LONGEST) : word.start()]
     head = chunk.rstrip(_NAME_LETTERS)
     prefix, before, kind = chunk[len(head) :], head[-1:], word.lastgroup or ""

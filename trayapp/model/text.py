@@ -36,7 +36,7 @@ _NARROW, _WIDE = frozenset(" fijlrtI.,:;'|!()[]/-"), frozenset("mw@%")
 
 def escape_unprintable(text: str) -> str:
     """Return `text` in one line, its unprintable characters escaped as in JSON."""
-    escapes = {"\x7f": "\\u007f"}  # JSON has no escape for it
+    escapes = {"\x7f": "\\u007f"}  # json.dumps does not escape it
     return "".join(one if one.isprintable() else escapes.get(one) or json.dumps(one)[1:-1] for one in text)
 
 

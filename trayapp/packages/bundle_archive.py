@@ -43,7 +43,7 @@ class BadBundleError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class BundleArchive:
-    """A checked archive."""
+    """The archive of a bundle, whose paths and sizes were checked."""
 
     path: Path
     sha256: str  # SHA-256 of the archive, in hexadecimal
@@ -92,7 +92,7 @@ def unpack(bundle: BundleArchive, folder: Path) -> None:
     Raises BadBundleError, also if the file has changed since it was read, and StorageError.
     """
     if folder.is_dir():
-        return  # the name depends on the file's hash, so the content is the same
+        return  # the folder's name depends on the file's hash, so its content is the same
     with _opened(bundle.path) as (file, archive):
         if _sha256(file) != bundle.sha256:
             raise BadBundleError(f"{bundle.path.name} has changed since it was shown", "Review it again, then add it")

@@ -183,5 +183,5 @@ def _explained(error: ToolError, package: str, version: str) -> PackageError:
             f"npm's registry does not have {name}", f"Check its name and versions: npm view {package} versions"
         )
     if any(code in output for code in ("ENOTFOUND", "ECONNREFUSED", "EAI_AGAIN", "ENOTCACHED", "ETIMEDOUT")):
-        return PackageError(f"npm's registry cannot be reached for {name}", "Go online, then try again")
+        return PackageError(f"Cannot reach npm's registry for {name}", "Go online, then try again")
     return PackageError(error.title, error.hint)

@@ -220,5 +220,5 @@ def _explained(error: ToolError, wanted: str) -> PackageError:
     if "No solution found" in output or "not found in the package registry" in output:
         return WithdrawnReleaseError(f"The package index does not have {wanted}", "Check its versions")
     if "Failed to fetch" in output or "error sending request" in output or "Could not connect" in output:
-        return PackageError(f"The package index cannot be reached for {wanted}", "Go online, then try again")
+        return PackageError(f"Cannot reach the package index for {wanted}", "Go online, then try again")
     return PackageError(error.title, error.hint)

@@ -333,7 +333,7 @@ def first_rows(found: list[Context], page: Page) -> Context:
 
     - `rows`: the rows to send now
     - `most`: the number of rows that the finished page shows: ROWS at most, unless all are requested
-    - `found`: the number of rows that exist
+    - `found`: the number of rows that match
     """
     most = len(found) if page.query.get("all") == "yes" else min(len(found), ROWS)
     return {"rows": screen_of(found[:most], page), "most": most, "found": len(found)}

@@ -42,11 +42,11 @@ log = logging.getLogger(__name__)
 WRITING_REST = 4
 ONE_WRITE_S = 10.0  # a write waits at most this long for further results of the same refresh
 
-WriteSwitches = Callable[[dict[str, dict[str, ToolSwitch]]], None]  # into servers.yaml; blocks, raises MultiMcpError
+WriteSwitches = Callable[[dict[str, dict[str, ToolSwitch]]], None]  # writes servers.yaml. Blocks. Raises MultiMcpError
 
 
 class ListingWriter:
-    """The writer of one gateway. `more`: writes approvals and names, in the same thread because it blocks."""
+    """The writer of one gateway's lists and switches. `more`: writes approvals and names, and blocks meanwhile."""
 
     def __init__(self, folder: Path, switches: WriteSwitches, more: Callable[[], None]) -> None:
         self._folder = folder
@@ -78,7 +78,7 @@ class ListingWriter:
     def one_write(self) -> Iterator[None]:
         """Combine everything that is added inside the block into one write, delayed by at most ONE_WRITE_S."""
         self._gathering += 1
-        if self._gathered.is_set():  # otherwise another block has already unset it
+        if self._gathered.is_set():  # otherwise, another block is still open
             self._gathered = anyio.Event()
         try:
             yield
@@ -88,7 +88,7 @@ class ListingWriter:
                 self._gathered.set()
 
     async def written(self) -> None:
-        """Wait until everything is on disk, or the failure has been logged."""
+        """Wait until everything that was added is on disk. A failed write is logged, not raised."""
         self._gathered.set()
         self._awaited.set()
         await self._idle.wait()
@@ -124,7 +124,7 @@ class ListingWriter:
 
 @contextmanager
 def _logged(failure: str) -> Iterator[None]:
-    """Log a failed write. This is the boundary at which its failure stops: the other writes continue."""
+    """Log a failed write instead of raising its error, so that the other writes continue."""
     try:
         yield
     except MultiMcpError as error:
@@ -142,7 +142,7 @@ RETRY_S = 60.0  # instead of RECHECK_S, if a server could not list everything. N
 
 
 class Listings:
-    """The known lists of each server. The class is broad: cache, approvals and sessions use different parts of it."""
+    """The known lists of each server. The class is broad because cache, approvals and sessions use it."""
 
     def __init__(self, folder: Path, writer: ListingWriter, time: Callable[[], float]) -> None:
         self._folder = folder
@@ -186,8 +186,8 @@ class Listings:
         """Return the enabled servers whose cached lists are older than FRESH_S. They should be asked after the first
         list has been served.
 
-        An expired `ttlMs` is no reason to start a server, as many servers set it to 0: such a server is asked at its
-        next connection (`worth_asking`).
+        An expired `ttlMs` alone does not start a server, because many servers set it to 0. Such a server is asked at
+        its next connection (`worth_asking`).
         """
         now = self._time()
         entries = [(s, self._find_entry(s.name)) for s in self._config.servers.values() if not s.disabled]
@@ -249,7 +249,7 @@ class Listings:
         return with_variant((), _told_kind(able, entry.offer), names_of(entry.offer), entry.offer.server_info)
 
     def lacks_variant(self, name: str, kind: ClientKind) -> bool:
-        """Return True if a server's lists depend on its client, and have not been read for that kind."""
+        """Return True if a server's lists depend on the client, and have not been read for that kind of client."""
         return _lacks_variant(self.variants(name), self.kind_at(name, kind))
 
     def variant(self, name: str, kind: ClientKind) -> Variant | None:
@@ -342,8 +342,8 @@ def _lacks_variant(variants: tuple[Variant, ...], kind: ClientKind) -> bool:
 def _told_kind(kind: ClientKind, *offers: Offer) -> ClientKind:
     """Return `kind` without the extensions that cannot affect the lists of a server with these offers.
 
-    A server may vary its lists by the extensions that it announces, and by Apps if any of its tools has a user
-    interface.
+    A server's lists may depend on whether the client supports an extension that the server announces, or Apps if any
+    of its tools has a user interface.
     """
     known = {extension for one in offers for extension in listed_by(one.capabilities or {})}
     known |= {extension for one in offers for extension in listed_by(one.older_capabilities or {})}

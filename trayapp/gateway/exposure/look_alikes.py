@@ -76,7 +76,7 @@ def _looks_of(server: str, tools: frozenset[str]) -> _ServerLooks:
 
 
 def shadowed(name: str, listed: frozenset[str], others: OtherTools, *, late: bool) -> Finding | None:
-    """Return the finding about a tool whose name imitates a tool of another server, or None if it does not.
+    """Return a finding if a tool's name imitates a tool of another server, otherwise None.
 
     `listed`: all tools of its server. Servers that share many of their tools (SIBLING_TOOLS) count as the same program,
     so neither imitates the other. `late`: the tool appeared after the server's other tools were known.

@@ -28,7 +28,7 @@ Signature = tuple[ServedOffer, Mapping[Key, str], str]  # offer, names and title
 
 
 class ToolSearch:
-    """The index of one view. Each search is narrowed to what its session sees."""
+    """The search index of one view's tools. Each search is limited to the tools that its session sees."""
 
     def __init__(self) -> None:
         self._synonyms: Mapping[str, Any] = {}
@@ -82,7 +82,7 @@ class ToolSearch:
         """
         off = {key for key in exposure.switched_off if server in (None, key[0])}
         keys = off.union(key for key in exposure.waiting if server in (None, key[0]))
-        if keys and words.strip() and not regex:  # a pattern takes too long to run here: other requests wait
+        if keys and words.strip() and not regex:  # a pattern would take too long here, and delay other requests
             least = min((len(hit.missed) for hit in hits), default=None)
             found = self._kept_index(exposure.catalog).search(words, limit=len(keys), allowed=frozenset(keys))
             near = [hit for hit in found if least is None or len(hit.missed) <= least]

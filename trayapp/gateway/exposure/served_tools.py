@@ -18,8 +18,8 @@ NONE_SOUND: frozenset[int] = frozenset()
 
 
 class ServedTool:
-    """A tool as clients get it. `held_back`: the reason if it is held back. `sound`: its schemas need no repair;
-    otherwise they are repaired when first needed.
+    """A tool as clients get it. `held_back`: why it is held back, or None. `sound`: its schemas need no repair.
+    Other schemas are repaired when first needed.
     """
 
     def __init__(self, item: Item, held_back: str | None = None, *, sound: bool = False) -> None:
@@ -104,7 +104,7 @@ class ServedOffer:
         if not is_tool(name):
             return ServedTool(item, "multi-mcp reserves its name for something else")
         verdict = self._verdicts.get(name, Verdict(item))
-        # Its approved form was not checked for soundness.
+        # `sound` does not apply to an earlier, approved form of the tool.
         return ServedTool(verdict.item, verdict.withheld, sound=sound and verdict.item is item)
 
     def waits(self, name: str) -> bool:
@@ -151,5 +151,5 @@ class ServedTools:
         self._offers = {}
 
     def keep(self, keys: frozenset[str]) -> None:
-        """Forget the offers of all other keys: their servers were removed."""
+        """Forget the offers of all keys that are not in `keys`, because their servers were removed."""
         self._offers = {key: offer for key, offer in self._offers.items() if key in keys}

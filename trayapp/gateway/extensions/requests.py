@@ -105,7 +105,7 @@ class ExtensionRequests:
             return
         finish = to.finish
         if request.method == "skills/get":
-            # The skill may have changed: list it again, so that a changed one is held back before it is requested.
+            # The skill may have changed. Read the lists again, so that a changed skill is held back in time.
             await self._refresh(to.server)
             to = destination(self._session.seen, request, modern=self._session.client.modern)
             finish = chained(partial(inspected_skill, self._session.seen.view.config.settings), to.finish)
@@ -210,7 +210,7 @@ class ExtensionRequests:
     # -- lists ---------------------------------------------------------------------------------------------------
 
     async def _list(self, request: Request) -> None:
-        """Answer with the lists of all servers. Ask running servers for skills again: these change without notice."""
+        """Answer with the items of all servers. First read skills again, because they change without notice."""
         session = self._session
         if LISTED[request.method] == SKILLS:
             async with anyio.create_task_group() as tasks:
@@ -266,7 +266,7 @@ def inspected_file(
     """Return a server's answer to a request for a skill's file, or an error if the file is held back.
 
     A skill's files are not read ahead of need (SEP-2640, lazy retrieval), so each is inspected when a client reads it.
-    `digest`: from the skill's entry, or None. `changed` is called if the file differs: it requests the entry again.
+    `digest`: from the skill's entry, or None. If the file differs, `changed` is called to read the entry again.
     """
     result = reply.message.get("result")
     contents = result.get("contents") if isinstance(result, dict) else None
@@ -289,7 +289,10 @@ def inspected_file(
 
 
 def inspected_skill(settings: Settings, reply: Reply) -> Reply:
-    """Return a server's answer to skills/get, or an error if the skill, which may be in no list, is held back."""
+    """Return a server's answer to skills/get, or an error if the skill has hidden content.
+
+    A skill that is in no list is inspected only here.
+    """
     result = reply.message.get("result")
     skill = result.get("skill") if isinstance(result, dict) else None
     if settings.suspicious == "off" or not isinstance(skill, dict):

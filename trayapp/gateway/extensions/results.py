@@ -94,7 +94,7 @@ def task_of(result: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def tag_of(task: dict[str, Any]) -> str:
-    """Return the checksum for the handle of a task, or "" if its server does not say when it was created."""
+    """Return the checksum of a task's creation time, for its handle, or "" if its server does not report the time."""
     created = task.get("createdAt")
     return f"{crc32(created.encode('utf-8', 'surrogatepass')):08x}" if isinstance(created, str) else ""
 
@@ -106,7 +106,7 @@ def handle_of(server: str, task: dict[str, Any], number: int = 1) -> str:
 
 
 def split_handle(handle: str) -> tuple[tuple[str, str] | None, str]:
-    """Return `((server, its own id), checksum)`. The pair is None if the gateway did not make the handle."""
+    """Return `((server, the id at the server), checksum)`. The pair is None if the gateway did not make the handle."""
     found = _HANDLE.fullmatch(handle)
     return (split_prefixed(found[1] + found[3]), found[2]) if found is not None else (split_prefixed(handle), "")
 

@@ -83,7 +83,7 @@ class TaskBridge:
         return None
 
     async def _call_again(self) -> None:
-        """Send the call again as a client with tasks would. The server refused the first one without running it."""
+        """Send the call again as a client with tasks would. The server refused the first attempt without running it."""
         if (answer := self(await self._ask(self._request.method, dict(self._request.params or {})))) is not None:
             self._session.peer.respond(self._request.id, answer)
 

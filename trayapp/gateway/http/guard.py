@@ -82,7 +82,7 @@ class Guard:
             return None
         if not shows(given, access.client):
             return UNAUTHORIZED, f"The token is missing or wrong. Send the token in the file {access.place}"
-        if scope["method"] in CHANGING and scope["path"].startswith(SERVERS):  # this starts programs
+        if scope["method"] in CHANGING and scope["path"].startswith(SERVERS):  # a new server can start a program
             hint = "To add or remove servers, send the token in the gateway's endpoint.json"
             return 403, f"This is a client's token. {hint}"
         return None

@@ -72,7 +72,10 @@ class Manage:
         await respond(send, dumps(body), status)
 
     def _health(self) -> Answer:
-        """Return 200 while the gateway runs, even if a server is down. Count the connected and connecting servers."""
+        """Return 200 while the gateway runs, even if a server is down, and 503 while it starts or stops.
+
+        The body counts the connected and connecting servers.
+        """
         own = self._gateway.servers.own
         states = [one.state for one in self._gateway.services.pool if not own.is_own(one.key)]
         ready = self._gateway.state == "running"

@@ -32,7 +32,7 @@ from trayapp.wire.messages import (
 
 log = logging.getLogger(__name__)
 
-REQUEST_CANCELLED = -32800  # the SDKs' error code for the answer with which a cancelled request's stream ends
+REQUEST_CANCELLED = -32800  # the SDKs' code for the error that ends the stream of a cancelled request
 AGAIN = "introduced again"  # the id of a repeated handshake, whose answer no client waits for
 INITIALIZED = "notifications/initialized"
 

@@ -1,7 +1,7 @@
 """The HTTP port, the access tokens of its clients, and links to the panel behind it.
 
-The port is bound when the gateway starts, so that its number is known. The first client loads the server: users without
-HTTP clients save 30 ms and some MB.
+The port is bound when the gateway starts, so that its number is known. The server is loaded only for the first client,
+so a gateway without HTTP clients saves 30 ms and some MB.
 """
 
 from __future__ import annotations
@@ -82,15 +82,15 @@ class HttpPort:
         self._wanted: HttpSettings | None = None
         self._news = anyio.Event()
         self._url: str | None = None
-        self._settled = anyio.Event()  # the port matches the settings, or taking it has failed
+        self._settled = anyio.Event()  # set once the port matches the settings, or cannot be opened
         self._settled.set()
-        self._expected = anyio.Event()  # a client is about to connect, or has connected
+        self._expected = anyio.Event()  # set once a client is about to connect, or has connected
 
     def follow(self, settings: HttpSettings) -> None:
         """Request that `serve` open, move or close the port, if the settings have changed. `settle` waits for that."""
         if settings != self._wanted:
             self._wanted = settings
-            self._settled.set()  # waiters check again
+            self._settled.set()  # wake the waiting tasks, which then wait for the new event
             self._settled = anyio.Event()
             self._news.set()
 
@@ -194,7 +194,8 @@ def bind(wanted: int) -> BoundPort | None:
 
 def _listening(port: int) -> socket.socket:
     """Open a socket that listens on the port, and return it. Raises OSError."""
-    # With the protocol given, asyncio disables Nagle's algorithm: otherwise an answer in two writes takes 40 ms longer.
+    # asyncio disables Nagle's algorithm only if the protocol is given. Otherwise, an answer in two writes takes 40 ms
+    # longer.
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if hasattr(socket, "SO_EXCLUSIVEADDRUSE"):  # Windows: otherwise another program could take over the port
@@ -240,7 +241,7 @@ class ClientTokens:
         name = self.name(port, wanted)
         ended = [self._folder / self.name(one, wanted) for one in exposed]
         for one in sorted(self._folder.glob(f"{TOKEN_NAME}-*")):
-            is_of_a_port = one.name.removeprefix(f"{TOKEN_NAME}-").isdecimal()  # the user may keep a copy beside it
+            is_of_a_port = one.name.removeprefix(f"{TOKEN_NAME}-").isdecimal()  # otherwise, it is a user's copy
             if is_of_a_port and one.name != name and not FileLock(str(self._folder), one.name).is_held():
                 ended.append(one)
         for old in ended:
@@ -279,5 +280,5 @@ def _made(path: Path, port: int) -> str:
         path.touch(mode=0o600, exist_ok=False)
         path.write_text(token + "\n", encoding="ascii")
     except OSError as error:
-        log.warning("HTTP clients need a new token after each start: cannot write %s: %s", path, error.strerror)
+        log.warning("Cannot write %s: %s. HTTP clients need a new token after each start", path, error.strerror)
     return token

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from trayapp.gateway.servers_file import ServersFile
     from trayapp.panel.host import PanelHost
 
-LINGER_S = 1.0  # after a refusal: closing immediately, with bytes unread, would discard the answer
+LINGER_S = 1.0  # between a refusal and the close: closing immediately, with bytes unread, would discard the answer
 HEAD_BYTES = 64 * 1024  # limit on the received bytes of an incomplete head. `guard` limits complete heads
 LAST_ANSWERS_S = 1.0  # time at shutdown for requests in progress to finish
 LAST_WORDS_S = 0.2  # time after that to refuse the remaining requests
@@ -71,7 +71,7 @@ async def serve(
 
 
 def schema_of(gateway: Gateway, name: str) -> Any:
-    """Return the input schema of a listed tool, or None for any other."""
+    """Return the input schema of a listed tool, or None if no listed tool has that name."""
     seen = gateway.servers.view.exposure()
     try:
         return seen.tools[seen.find(name)].item.get("inputSchema")

@@ -1,4 +1,4 @@
-"""Sessions over HTTP by their ids, and when they end (MCP 2025-11-25, transports, session management).
+"""The HTTP sessions by id, and the rules for their end (MCP 2025-11-25, transports, session management).
 
 - A broken stream does not cancel its request: the client may resume the stream. On one machine, such a client has
   either ended or soon reconnects. So once a session has had no open HTTP request for GONE_S, its calls are cancelled.
@@ -25,8 +25,8 @@ from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.streams import EventStore, EventStream
 from trayapp.gateway.tasks import fenced
 
-GONE_S = 3.0  # without an open request. The SDKs' clients reconnect after 1 s, and again 1.5 s later
-IDLE_S = 1_800.0  # without an open request, as in the SDK's server. A client that returns later must initialize again
+GONE_S = 3.0  # time without an open request. The SDKs' clients reconnect after 1 s, and again 1.5 s later
+IDLE_S = 1_800.0  # likewise, as in the SDK's server. A client that returns later must initialize again
 # Sessions without an open request. Each takes some 30 KB. Real clients keep a stream open or end their session: only
 # scripts that begin a session on every run reach this limit.
 IDLE_MOST = 500
@@ -88,7 +88,10 @@ class HttpSessions:
         return session
 
     def add(self, session: HttpSession, introduction: dict[str, Any], protocol: str) -> None:
-        """Keep a session after its handshake. `introduction`: its params. `protocol`: the agreed revision."""
+        """Keep a session after its handshake.
+
+        `introduction`: the handshake's params. `protocol`: the agreed revision.
+        """
         session.introduction, session.protocol = introduction, protocol
         self._sessions[session.id] = session
         self._rest(session)
@@ -130,7 +133,7 @@ class HttpSessions:
                 self._rest(session)
 
     async def _give_up(self, session: HttpSession, peer: HttpPeer, whole: bool) -> None:
-        """Cancel the open calls unless the client reconnects within GONE_S. `whole`: also end the session."""
+        """Cancel the open calls unless the client reconnects within GONE_S. `whole`: also end `peer`'s session."""
         calls = peer.awaited
         await self._clock.sleep(GONE_S)
         if session.requests:

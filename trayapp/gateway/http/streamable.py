@@ -246,7 +246,7 @@ STATUS = {
 DEFERRED_S = 15.0  # a slower answer is sent as an event, since a silent response looks broken
 _DECIMAL = re.compile(r"-?[0-9]+(?:\.0+)?")
 
-SchemaOf = Callable[[str], Any]  # the input schema of a listed tool, or None for any other
+SchemaOf = Callable[[str], Any]  # returns a listed tool's input schema, or None for an unlisted name
 
 
 class StatelessHttp:

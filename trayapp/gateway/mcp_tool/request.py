@@ -202,7 +202,7 @@ def prepared_call(seen: Exposure, key: Key, args: Any, beside: Mapping[str, Any]
 def fits_plainly(args: Mapping[str, Any], schema: Any) -> bool:
     """Return True if the arguments are certainly valid: only texts, whole numbers and booleans, as in most calls.
 
-    False does not mean invalid: that is decided by the full check, which takes ten times as long as this one.
+    If the result is False, only the full check can decide, which takes ten times as long.
     """
     if not isinstance(schema, dict) or schema.get("type") != "object" or not schema.keys() <= PLAIN_AROUND:
         return False

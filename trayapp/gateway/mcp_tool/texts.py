@@ -96,7 +96,7 @@ def why_unknown(name: str, connection: Connection, offer: Offer | None, *, being
 
 
 LIST_LIMIT = 50  # tools of a server on one page
-SERVERS_NAMED = 40  # servers named in an answer about something else
+SERVERS_NAMED = 40  # servers named in one line of an answer
 ASKED_SHOWN = 80  # characters of the query
 TITLE_LONGEST = 500  # characters of an error, which may repeat a long name
 HIT_LONGEST = 240  # characters of a description in a search's answer

@@ -310,8 +310,9 @@ class Discovery:
         return availability(server, connection, now, settings, self._session.seen.view.offer(server))
 
     def about(self, asked: str) -> str:
-        """Return the server that a request is about. Raises ServerError: the code for a server that does not exist is
-        `not_found`. In a call, it is `server_not_found`.
+        """Return the server that a request is about. Raises ServerError.
+
+        For an unknown server, the error's code is `not_found`. In a call, it is `server_not_found`.
         """
         try:
             return self.server(asked)

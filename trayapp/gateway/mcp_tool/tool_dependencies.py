@@ -158,18 +158,18 @@ def note(name: str, start: int, end: int, total: int, file: Path | None = None) 
     return f'\n\n[Characters {start}-{end} of {total}. More: {{"result":"{name}","offset":{end}}}{whole}]'
 
 
-AT_ONCE = 4  # a search must not start all servers; the others start with their first call
+AT_ONCE = 4  # connections in progress. A search must not start all servers: the others start with their first call
 
 
 class WarmUp:
-    """Background connections to idle servers whose tools a model has just read about: a call is likely."""
+    """Background connections to idle servers whose tools a model has just read about, because a call is likely."""
 
     def __init__(self, spawn: Callable[[Callable[[Connection], Awaitable[None]], Connection], object]) -> None:
         self._spawn = spawn
         self._under_way: set[Connection] = set()
 
     def warm(self, connection: Connection) -> None:
-        """Connect an idle server soon, unless AT_ONCE are being connected. Leave a failed one to its next call."""
+        """Connect the server soon if it is idle, unless AT_ONCE servers are being connected."""
         if connection.state is State.IDLE and connection not in self._under_way and len(self._under_way) < AT_ONCE:
             self._under_way.add(connection)
             self._spawn(self._connect, connection)

@@ -18,9 +18,9 @@ from trayapp.gateway.client import ClientSession
 from trayapp.model.config import ServerConfig
 from trayapp.wire.capabilities import NO_KIND, ClientKind, kind_of
 
-# Limits on a server's connections for single requests. The key is True for a server at an address, where connections
-# cost no process. CALLS_MOST limits busy connections: further requests wait. PARKED_MOST limits all connections,
-# including parked ones, whose clients were asked and may never come back.
+# Limits on a server's connections for single requests. The dicts' key is True for a server at an address, where
+# connections cost no process. CALLS_MOST limits busy connections: further requests wait. PARKED_MOST limits all
+# connections, including parked ones, whose clients were asked and may never come back.
 CALLS_MOST = {False: 4, True: 32}
 PARKED_MOST = {False: 12, True: 64}
 

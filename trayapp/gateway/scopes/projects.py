@@ -203,7 +203,7 @@ class FolderProbes(Generic[T]):
                 self._under_way.pop(folder, None)
         for folder in self._under_way.keys() & set(folders):
             log.warning("%s, where a client runs, does not answer. Its project is not used", folder)
-        return left if len(left) < len(folders) else []  # no thread is free: all hang
+        return left if len(left) < len(folders) else []  # if none was reached, no thread is free
 
     def _probe(self, queue: deque[Path], look: Callable[[Path], T], found: dict[Path, T]) -> None:
         """Probe in the thread. This is the boundary that keeps one folder's failure from the others."""

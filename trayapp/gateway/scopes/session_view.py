@@ -32,8 +32,8 @@ Target = tuple[str, dict[str, Any]]  # server, params with that server's own nam
 
 
 class Route(NamedTuple):
-    """The destination of one tool's calls. Valid until the view's next catalog, which any change of servers or settings
-    causes.
+    """The destination of one tool's calls. It is valid until servers or settings change, which gives the view a new
+    catalog.
     """
 
     server: str  # the server's key

@@ -7,15 +7,15 @@ server has one connection for all sessions unless one of these rules splits it:
   `NAME#newer`. If the server supports only one era, sessions of the other one are bridged.
 - Questions: in the newer era a question is the answer to its own call. In the older era a question does not name its
   call (over HTTP, its stream sometimes does). So a server that has asked (`traits.asks`, kept in the catalog's cache)
-  gets a connection for each session that can answer, `NAME#N`. It announces exactly what its client can do. Sessions
-  that cannot answer share a connection that announces no support for such questions.
+  gets a connection for each session that can answer, `NAME#N`, which announces exactly what the client can do.
+  Sessions that cannot answer share a connection that announces no support for such questions.
 - Legacy SSE: a further connection costs no process. So each session that can answer has its own connection from its
   first call on, whether or not the server has asked.
 - Single requests: a session that is a single request has a connection to itself until its answer, `NAME#call-N`, if the
   tool it calls has asked. Otherwise it uses the server's first connection, or `NAME#requests` if that one announces
   less than the client can do. There it finds the state that its client's earlier requests have left. A client that is
-  killed while it is asked keeps its `NAME#call-N`. If no more may be made, the call that has waited longest for its
-  client is abandoned for one that needs a connection, but only after `PARKED_S`.
+  killed while it is asked keeps its `NAME#call-N`. If the limit is reached, the call that has waited longest for
+  its client is abandoned for one that needs a connection, but only after `PARKED_S`.
 - New tools: a server that has not asked may still do so. Calls of a tool that has never answered run for one session at
   a time. A session that has not used the server yet waits `PROVE_S` for another session's call. Then it gets and keeps
   its own connection, because its calls leave state there. All others wait until the other call has asked, has
@@ -173,8 +173,8 @@ class Sharing:
     def _needs_own(self, session: ClientSession, live: Any, name: str, topic: Topic | None) -> bool:
         """Return True if the server's questions require a separate connection for the session.
 
-        They do if the session can answer them, the connection announced them, or no capability announces them. For a
-        single request, its topic must also be one whose calls may have asked.
+        They do if the session can answer them, the connection announced support for them, or no capability covers them.
+        For a single request, its topic must also be one whose calls may have asked.
         """
         asks = self._services.listings.traits(name).asks
         if not asks:
@@ -182,7 +182,7 @@ class Sharing:
         if not session.lasting and topic not in self._asking.get(name, ()):
             return False
         able = questions_of(session.capabilities)
-        beyond = asks - set(QUESTIONS.values())  # an unannounced method may be for any client
+        beyond = asks - set(QUESTIONS.values())  # a method without a capability may be for any client
         return bool(beyond or asks & able or (live is not None and asks & questions_of(live.sent_capabilities)))
 
     def _alone(self, session: ClientSession, first: Connection) -> str | None:
@@ -212,7 +212,7 @@ class Sharing:
 
     def wait(self, session: ClientSession, connection: Connection, topic: Topic | None) -> Wait | None:
         """Return how long a request must wait for calls in progress on that connection. Return None if it can be sent
-        now: it will then still be certain to which session a question belongs.
+        now, because the session of any question will still be certain.
         """
         live = connection.live
         if topic is None or not connection.open_calls or live is None or live.peer.modern:
@@ -283,7 +283,10 @@ class Sharing:
         return True
 
     def note_answer(self, connection: Connection, request: Request, seconds: float) -> None:
-        """Record that a server answered without asking. The first answer counts only if the server has never asked."""
+        """Record that a server answered without asking.
+
+        A topic's first answer counts only if the server has never asked.
+        """
         name, topic = self._keys.shared_key(connection.key), topic_of(request)
         known = self._quiet.get(name, {}).get(topic)
         if known is not None:

@@ -38,7 +38,7 @@ from trayapp.wire.capabilities import EVERYTHING, NO_KIND, ClientKind, kind_of
 log = logging.getLogger(__name__)
 
 AT_ONCE = 2  # processes that may run for probes at the same time
-LIST_WAITS_S = 5.0  # after that, the client gets the lists read for the nearest kind
+LIST_WAITS_S = 5.0  # longest wait. Then the client gets the lists read for the nearest kind
 REACHED_S = 1.0  # a server that has not answered the handshake by then may be out of reach
 OLDER = kind_of(EVERYTHING, newer=False)
 WEAK = NO_KIND  # a client of the older era that can do nothing
@@ -111,8 +111,8 @@ class VariantProbes:
         connection = self._services.pool.get(name)
         if connection is None:
             return False
-        # A server over HTTP sends no questions or changes while it is read, so only another reading can show this. That
-        # reading costs no process.
+        # A server over HTTP sends no questions or changes while it is read. Only another reading can show whether its
+        # lists differ. That reading costs no process.
         asks = self._services.listings.traits(name).asks
         return bool(asks or connection.changes_at_start or connection.server.url)
 

@@ -33,7 +33,7 @@ KEY_HEX = 8  # digits of a digest of the project's folder, which distinguishes s
 
 
 class View:
-    """The servers under their plain names, as the sessions of a project see them. `folder`: the project's, if any.
+    """The servers, by plain name, for the sessions of one project or of none. `folder`: the project's, or None.
 
     The class is broad because sessions see servers only through it.
     """
@@ -105,7 +105,7 @@ class View:
         self._catalog = None
 
     def exposure(self, options: SessionOptions = NO_OPTIONS, kind: ClientKind | None = None) -> Exposure:
-        """Return the one exposure for sessions with these options and that kind of client (None: any client)."""
+        """Return the exposure that sessions with these options and that kind of client share (None: any client)."""
         catalog, unseen = self.catalog, self._unseen(kind)
         older = kind is not None and not kind.newer and any(served.older for served in catalog.offers.values())
         key = (options, unseen, older)
@@ -134,7 +134,7 @@ class View:
         return frozenset(found)
 
     def list_results(self, exposure: Exposure, *, newer: bool = False) -> ListResults:
-        """Return the one object with the results of list requests for an exposure.
+        """Return the results of list requests for an exposure, in one object for all its sessions.
 
         `newer`: for clients of 2026-07-28, which have a separate object only if their lists differ.
         """

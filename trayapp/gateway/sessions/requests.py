@@ -252,7 +252,7 @@ class ClientRequests:
     def _route_unknown(self, request: Request) -> None:
         """Pass a request of an extension, known or not, on to its server. Raises RpcError if it is not valid."""
         session, params = self.session, request.params
-        settled = request.method in OLDER or request.method in MODERN  # the other era's method: no server gets it
+        settled = request.method in OLDER or request.method in MODERN  # no server gets a method of the other era
         misspelled = _letters(request.method) in _GATED  # a lenient server would execute it, without the user's consent
         if settled or misspelled or not isinstance(params, dict | None):
             raise unknown_method(request.method)

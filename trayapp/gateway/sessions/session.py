@@ -47,7 +47,8 @@ LISTS = {
     "resources/templates/list": "templates",
 }
 LIST_KINDS = (*LISTS.values(), "events")  # kinds whose changes are reported
-NOTIFIED_AS = {kind: kind for kind in LIST_KINDS} | {"templates": "resources"}  # templates have no list_changed
+# Templates have no list_changed of their own.
+NOTIFIED_AS = {kind: kind for kind in LIST_KINDS} | {"templates": "resources"}
 
 NO_HINTS = ListHints()
 _NUMBERS = itertools.count(1)  # distinguishes sessions of one gateway in the history
@@ -311,9 +312,10 @@ class Session:
             self._tell_changed(kind)
 
     def note_given(self, kind: str, listing: bytes) -> None:
-        """Record that the client receives that list. If the list has changed, also notify the client.
+        """Record that the client receives that list.
 
-        The client may then request more lists.
+        If it had another one and was not notified of the change, also send list_changed. The client may then request
+        more lists.
         """
         if self.lists.given(kind, listing) and self.client.ready:
             self._tell_changed(NOTIFIED_AS[kind])
@@ -348,7 +350,7 @@ class ClientLists:
 
     @contextmanager
     def awaiting(self, kind: str) -> Iterator[None]:
-        """Report no change of that list inside the block: the pending answer contains it."""
+        """Suppress list_changed for this kind inside the block: the pending answer will contain the change."""
         self._awaited[kind] += 1
         try:
             yield
