@@ -154,7 +154,7 @@ class Shape:
     stroke: float = 0.0
     closed: bool = False
     round_caps: bool = False
-    radius: float = 0.0  # > 0: a circle around the single point
+    radius: float = 0.0  # above 0 for a circle around the single point
     hole: bool = False  # removes the earlier shapes of the same color below it
 
 

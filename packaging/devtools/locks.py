@@ -40,7 +40,7 @@ NPM_RELOCK = ("install", "--package-lock-only", "--ignore-scripts", "--no-audit"
 
 
 def write_locks(uv_args: Sequence[str]) -> None:
-    """Regenerate every lock file. `uv_args` are passed to uv, for example --upgrade."""
+    """Regenerate every lock file, npm's only if npm is installed. `uv_args` are passed to uv, for example --upgrade."""
     uv = _uv()
     project = str(PYPROJECT.relative_to(ROOT))
     _compile(uv, REQUIREMENTS, INSTALL_TOOLS, [project, *uv_args])

@@ -125,7 +125,7 @@ def is_current() -> bool:
 
 
 def ensure_packaged(python: Path) -> None:
-    """Build the packaged program unless it is current. If that fails, CI fails; elsewhere its tests skip."""
+    """On Linux, build the packaged program unless it is current. If that fails, CI fails; elsewhere its tests skip."""
 
     def build() -> None:
         work = PACKAGED / "work"

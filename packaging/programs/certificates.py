@@ -25,7 +25,10 @@ def name_them(
     built_for: tuple[str, ...] = BUILT_FOR,
     places: tuple[str, ...] = PLACES,
 ) -> None:
-    """Set SSL_CERT_FILE unless the user set a variable of OpenSSL. Windows uses its own store."""
+    """Set SSL_CERT_FILE if OpenSSL would not find the certificates, unless the user set it or SSL_CERT_DIR.
+
+    Windows uses its own store.
+    """
     if sys.platform == "win32" or "SSL_CERT_FILE" in environ or "SSL_CERT_DIR" in environ:
         return
     if sys.platform == "linux" and any(os.path.exists(place) for place in built_for):

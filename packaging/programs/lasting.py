@@ -10,7 +10,7 @@ def keep_archive() -> None:
 
     PyInstaller's importer opens the program's file again for each module. An update replaces that file, and the same
     offsets then hold other bytes. A shim that loads a module late, after it lost its gateway, would crash and end its
-    session. Only on Linux can a running program be replaced, and only there is the old file still readable.
+    session. Only Linux keeps the running program's file readable after it was replaced.
     """
     if sys.platform == "linux":
         import pyimod02_importers  # type: ignore[import-not-found]  # the importer of every PyInstaller program

@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-RENEW_PAUSE_S = 5.0  # after a failed renewal, before the next attempt
+RENEW_PAUSE_S = 5.0  # pause between a failed renewal and the next attempt
 FRESH_S = 10.0  # a refused token younger than this is not renewed: a new token would be refused, too
-STORE_WAIT_S = 5.0  # for the keyring to store a renewed token; after that, the token is used, and stored later
-LAST_MOMENT_S = 5.0  # for a renewal in flight when the gateway ends: its new token must not be lost
-RENEW_LIMIT_S = 40.0  # for one renewal, no matter what the sign-in service does
+STORE_WAIT_S = 5.0  # limit on storing a renewed token; after that, it is used unstored, and stored later
+LAST_MOMENT_S = 5.0  # limit on a renewal in flight when the gateway ends: its new token must not be lost
+RENEW_LIMIT_S = 40.0  # limit on one renewal, whatever the sign-in service does
 
 
 class _Renewal:

@@ -75,9 +75,9 @@ POLICY += "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 log = logging.getLogger(__name__)
 PATH = "/callback"
 HOST = "127.0.0.1"
-READ_S = 10.0  # for a request to arrive: browsers open spare connections
+READ_S = 10.0  # limit on the wait for a request: browsers open spare connections
 HEAD_MAX = 32 * 1024  # bytes of a request; codes and states have a few hundred
-SHOWN_S = 3.0  # for the browser to receive the page after the outcome is decided
+SHOWN_S = 3.0  # time for the browser to receive the page after the outcome is decided
 DENIED = "access_denied"  # RFC 6749 4.1.2.1
 REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 410: "Gone"}
 

@@ -35,14 +35,14 @@ from trayapp.model.redact import redacted
 
 WORDS_MAX = 200  # characters of another program's text that an error quotes
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
-ANSWER_MOST = 1 << 20  # bytes, decoded; real ones have a few KB
+ANSWER_MOST = 1 << 20  # decoded bytes of an answer; real answers have a few KB
 _OF_THE_WAY = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # headers of the encoded body
 WELL_KNOWN = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
 NO_REGISTRATION = "Register multi-mcp there yourself, then set client_id and client_secret in the server's entry"
 # The SDK's log texts quote service responses at every level. Our own do not.
 logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL + 1)
-REQUEST_S = 15.0  # for one request to a sign-in service
-REVOKE_S = 5.0  # for a revocation; signing out does not depend on it
+REQUEST_S = 15.0  # limit on one request to a sign-in service
+REVOKE_S = 5.0  # limit on a revocation; signing out does not depend on it
 CLIENT_NAME = "multi-mcp"
 LOST = frozenset(("invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
                   "invalid_target"))  # fmt: skip  # RFC 6749 5.2, RFC 8707 2: a retry would have the same result

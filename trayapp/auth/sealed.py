@@ -21,7 +21,7 @@ from trayapp.model.errors import KeyringUnavailableError, StorageError
 FORM = "multi-mcp sealed file 1"
 KEY_ENTRY = "sealed-file-key"  # keyring entry with the file's key, if there is no passphrase
 KEY_BYTES = 32
-NONCE_BYTES = 12  # as GCM defines; a new one for each write
+NONCE_BYTES = 12  # the size that GCM defines; each write uses a new nonce
 # The costs of scrypt: 32 MB and 0.1 s, once per start for us, once per guess for an attacker
 SCRYPT = {"n": 1 << 15, "r": 8, "p": 1, "maxmem": 64 << 20}
 

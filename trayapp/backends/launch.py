@@ -48,7 +48,7 @@ DEFAULT_VARIABLES = _WINDOWS_DEFAULTS if sys.platform == "win32" else _POSIX_DEF
 
 OURS = (HOME_VARIABLE, PASSPHRASE)  # variables that servers must not get
 NPX = ("npx", "npm")  # programs that npm's cache may replace; a path to one of them runs as written
-NPX_LIMIT_S = 2.0  # for reading npm's cache, which takes 2 ms; on a hanging network disk, npm decides
+NPX_LIMIT_S = 2.0  # limit on reading npm's cache, which takes 2 ms; on a hanging network disk, npm decides
 NO_SECRETS = Secrets()
 Keyring = Callable[[Sequence[str]], Awaitable[Secrets]]  # names of secrets -> their values in the vault
 

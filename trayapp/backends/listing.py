@@ -21,10 +21,10 @@ from trayapp.wire.revisions import SERVER_INFO
 
 log = logging.getLogger(__name__)
 
-LIST_TIMEOUT_S = 60.0  # for all pages of one list; a slower list fails, but the server stays connected
+LIST_TIMEOUT_S = 60.0  # limit on reading all pages of one list; a slower list fails, but the server stays connected
 HEAD_START_S = 1.0  # after this long, a slow list no longer delays the next one or what was already read
 MAX_PAGES = 1_000
-MAX_ITEMS = 20_000  # of one list: twice the largest catalog that search must support
+MAX_ITEMS = 20_000  # entries of one list: twice the largest catalog that search must support
 MORE_LARGEST = 64 * 1024  # bytes; the limit for a result's members besides its list
 REASON_LONGEST = 300  # characters of the reason for a failure
 

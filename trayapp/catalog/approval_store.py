@@ -26,7 +26,7 @@ from trayapp.wire.jsonio import dumps, loads
 log = logging.getLogger(__name__)
 
 FOLDER_NAME = "approved"  # beside servers.yaml
-VERSION = 3  # of the file format; a file of another version counts as broken
+VERSION = 3  # version of the file format; a file of another version counts as broken
 BROKEN = ".broken"  # suffix of a file that could not be read
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 BESIDE_LARGEST = 16 * 1024  # bytes; members other than PINNED are not kept if they are larger in total

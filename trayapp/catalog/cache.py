@@ -23,7 +23,7 @@ from trayapp.model.logs import file_stem
 from trayapp.model.offer import LISTS, NO_TRAITS, Offer, ServerTraits
 from trayapp.wire.jsonio import dumps, loads
 
-VERSION = 1  # of the file format; files of another version are not read
+VERSION = 1  # version of the file format; files of another version are not read
 SOUND_RULES = f"{__version__}/{RULES}"  # the version that computed `sound`; results of other versions are ignored
 FILE_LARGEST = 64 << 20  # bytes; a server cannot send more in one frame
 KEPT_S = 30 * 86_400.0  # age limit of an unconfigured server's file: the server may return, or belong to a project

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 FILE_NAME = "names.json"  # never a server's file name, since those end in a hash
 VERSION = 1
-NAMES_MOST = 20_000  # per prefix mode; beyond that, only the names of the last noted view are kept
+NAMES_MOST = 20_000  # names per prefix mode; beyond that, only the names of the last noted view are kept
 
 Names = dict[str, list[Key]]  # name -> the (server key, tool) pairs that have it, each in a different view
 

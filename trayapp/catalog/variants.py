@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from trayapp.model.offer import ITEM_KEYS, Item, Offer
 from trayapp.wire.capabilities import ClientKind
 
-VARIANTS_MOST = 8  # per server; the least recently read ones are dropped
+VARIANTS_MOST = 8  # variants per server; the least recently read ones are dropped
 
 Names = Mapping[str, frozenset[str]]  # list -> names of its items
 

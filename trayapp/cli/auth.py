@@ -16,7 +16,7 @@ from trayapp.model.text import one_line
 from trayapp.service.desktop_programs import open_url
 from trayapp.wire.control import KEYRING, LOGIN, LOGIN_ANSWER, LOGIN_WAIT, LOGOUT, SNAPSHOT, ControlError
 
-START_S = 120.0  # for the gateway to discover the authorization server, and for the user to unlock the keyring
+START_S = 120.0  # time for the gateway to discover the authorization server, and for the user to unlock the keyring
 END_S = 420.0  # five minutes for the user, plus the server's start
 NOT_UNLOCKED = "Its dialog was closed, or cannot be shown here. Unlock it with the program that manages it"
 PASTES = 5  # attempts to paste the right address

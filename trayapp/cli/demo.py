@@ -30,13 +30,13 @@ from trayapp.wire.rundir import run_dir
 
 PROTOCOL = "2025-11-25"
 ANSWER_TIMEOUT_S = 30.0  # enough for a server's start on a busy machine; the sample server takes 0.1 s
-END_TIMEOUT_S = 5.0  # from the end of stdin to the end of the shim
+END_TIMEOUT_S = 5.0  # time from the end of stdin to the end of the shim
 Value = TypeVar("Value")
 WARM_CALLS = 50
 LABEL_COLUMNS = 34
 SETTLE_TIMEOUT_S = 30.0
-LEFT_TIMEOUT_S = 5.0  # for processes to end once the gateway is gone
-SHORT_TMP = "/tmp" if os.name == "posix" and os.access("/tmp", os.W_OK) else None  # socket paths: at most 100 bytes
+LEFT_TIMEOUT_S = 5.0  # time for processes to end once the gateway is gone
+SHORT_TMP = "/tmp" if os.name == "posix" and os.access("/tmp", os.W_OK) else None  # limit of socket paths: 100 bytes
 
 
 @verb("demo", "multi-mcp demo")

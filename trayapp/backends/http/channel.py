@@ -59,7 +59,7 @@ log = logging.getLogger(__name__)
 
 DRAIN_S = 1.0  # how long the other requests of a lost session may take to get their 404
 REDIRECTS = 3  # within the same origin, such as `/mcp` to `/mcp/`
-TAKEN_S = 5.0  # for a server to accept a notification; a healthy server takes milliseconds
+TAKEN_S = 5.0  # limit on sending a notification; a healthy server accepts it in milliseconds
 NOTICES_MOST = 1000  # notifications that wait for a server that accepts none; more are dropped
 LARGE = 1 << 20  # bytes; a longer body is not searched for the answer
 EVENTS = {"accept": "text/event-stream", "cache-control": "no-store"}  # the headers of a GET for an event stream
@@ -369,7 +369,7 @@ def origin(url: httpx2.URL) -> tuple[str, str, int | None, bytes]:
 
 # -- the client of one server ----------------------------------------------------------------------------------------
 
-CONNECT_S = 15.0  # TCP and TLS; an answer itself may take as long as the caller waits
+CONNECT_S = 15.0  # limit on connecting (TCP and TLS); an answer itself may take as long as the caller waits
 # Each waiting call holds a TCP connection. With a limit, answers, cancels and pings would wait for calls to end.
 OPEN = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=5.0)
 NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # no trusted certificates: no redirect leads from http:// to https://

@@ -20,9 +20,9 @@ NOT_EXECUTED = f"not-executed-{secrets.token_hex(8)}"
 UNAUTHORIZED = 401
 # The machine-readable data of an error answer, as gateway/calls/errors adds it for exceptions
 SIGN_IN_DATA: dict[str, object] = {"code": SignInWantedError.code, "exit_code": int(SignInWantedError.exit_code)}
-BUSY = frozenset({429, 503})  # with Retry-After: no requests until then (RFC 9110 10.2.3, RFC 6585 4)
+BUSY = frozenset({429, 503})  # with Retry-After, nothing is sent until that time (RFC 9110 10.2.3, RFC 6585 4)
 LONGEST_WAIT_S = 3600.0  # longer waits that a busy server asks for are cut to this
-SSE_AFTER = frozenset({404, 405, 406, 415})  # no Streamable HTTP at this address (MCP transports)
+SSE_AFTER = frozenset({404, 405, 406, 415})  # answers of addresses without Streamable HTTP (MCP transports)
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ import signal
 import sys
 import time
 
-GRACE_S = 2.0  # as in the stop sequence: after stdin closed, and again after SIGTERM
+GRACE_S = 2.0  # time for a server to end after its stdin closed, and again after SIGTERM
 KILL_S = 0.5
 KILL_ROUNDS = 3  # a wrapper may start another process between the listing and the kill
 POLL_S = 0.1

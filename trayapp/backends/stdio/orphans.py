@@ -23,7 +23,7 @@ from trayapp.config.programs import own_environment
 
 log = logging.getLogger(__name__)
 
-GUARD_START_S = 2.0  # for the guardian to start, which takes 20 ms
+GUARD_START_S = 2.0  # limit on the guardian's start, which takes 20 ms
 UNFINISHED = ".new"  # suffix of a registry that is being written
 SPENT_MOST = 256  # lines of ended servers, after which the registry is rewritten without them
 

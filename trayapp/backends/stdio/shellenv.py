@@ -36,8 +36,8 @@ log = logging.getLogger(__name__)
 
 SHELL_LIMIT_S = 10.0  # slow rc files take 2 s; an rc file that hangs must not block servers forever
 GROUP_CHECK_S = 0.02
-HANG_UP_S = 1.0  # from SIGHUP to SIGKILL
-EXIT_GRACE_S = 0.5  # for a logout file, once the environment was read
+HANG_UP_S = 1.0  # time from SIGHUP to SIGKILL
+EXIT_GRACE_S = 0.5  # time for a logout file to run after the environment was read
 OUTPUT_LARGEST = 4 << 20  # bytes; an environment has up to about 100 kB, and only broken rc files print more than this
 RESOLVING = "MULTI_MCP_RESOLVING_ENVIRONMENT"
 

@@ -14,9 +14,9 @@ from trayapp.model.json_schema import properties_of
 FIELDS = ("name", "compound", "title", "server", "head", "body", "params", "keywords")
 
 HEAD_CHARS = 200  # characters of the first sentence, which says what a tool does
-BODY_CHARS = 4_000  # of a description; the rest of a long manual only blurs the tool's purpose
+BODY_CHARS = 4_000  # characters of a description; the rest of a long manual only blurs the tool's purpose
 PARAMS_MOST = 100  # parameters, nested ones included
-PARAM_CHARS = 300  # of one parameter's description
+PARAM_CHARS = 300  # characters of one parameter's description
 ENUM_MOST = 20  # values of one parameter
 DEPTH_MOST = 5  # levels of nested parameters; `$ref`s are not followed
 
