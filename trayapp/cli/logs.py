@@ -96,7 +96,7 @@ def known_servers() -> list[str]:
 
 
 def followed(log: LogFile, wait: Callable[[], None]) -> Iterator[list[str]]:
-    """Yield new lines without end. `wait` is called before each read and may raise."""
+    """Yield each batch of new lines, endlessly. `wait` is called before each read and may raise."""
     while True:
         wait()
         lines = log.more()

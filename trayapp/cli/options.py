@@ -23,7 +23,7 @@ from trayapp.service.pause import PausedError
 from trayapp.wire.control import DEFAULT_TIMEOUT_S, SETTLE, ControlClient, ControlError
 from trayapp.wire.rundir import run_dir
 
-SETTLED_S = 10.0  # to discover servers whose tools a new gateway does not know yet
+SETTLED_S = 10.0  # limit for a new gateway to list tools that it does not know yet
 STARTS = "trayapp.cli.starts"  # key in a context's meta: the verb may start a gateway
 FLOW = "trayapp.cli.flow"  # key in a context's meta: the verb is a step of a longer flow, which prints the next step
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -160,7 +160,7 @@ def quoted_folder(folder: Path) -> str:
 
 
 def list_command(folder: Path) -> str:
-    """Return the command that lists what sessions of a project see."""
+    """Return the command that lists the tools that sessions of a project see."""
     return f"multi-mcp list --project {quoted_folder(folder)}"
 
 

@@ -51,7 +51,7 @@ def say_hints(*lines: str, styled: bool = False) -> None:
 
 
 def note(*lines: str, styled: bool = False) -> None:
-    """Print lines on stderr, for people and not for programs that read stdout. `styled`: as in `say`.
+    """Print lines on stderr, so that programs that read stdout do not get them. `styled`: as in `say`.
 
     Commands appear as the user has to type them.
     """
@@ -65,7 +65,7 @@ def as_typed(text: str) -> str:
 
 
 def print_json(value: Any, *, compact: bool = False) -> None:
-    """Print one JSON document on stdout. `compact`: in one line."""
+    """Print one JSON document on stdout. `compact`: on one line."""
     say(json_text(value, indent=None if compact else 2))
 
 

@@ -1,4 +1,4 @@
-"""`multi-mcp panel`: the pages about the gateway in the user's browser."""
+"""`multi-mcp panel`: open the gateway's pages in the user's browser."""
 
 from __future__ import annotations
 

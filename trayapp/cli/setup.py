@@ -1,4 +1,4 @@
-"""`multi-mcp setup`: the first run as one flow, and its undo."""
+"""`multi-mcp setup`: import servers and connect AI tools in one flow, and undo both."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from trayapp.wire.control import SETTLE, SNAPSHOT, ControlClient
 from trayapp.wire.rundir import run_dir
 
 QUESTION = "which MCP servers do you have?"
-SERVERS_S = 90.0  # for new servers: npx and uvx may download their packages first
+SERVERS_S = 90.0  # time for new servers to start: npx and uvx may download their packages first
 STEP_S = 1.0  # between two checks of servers that are still starting
 
 

@@ -23,7 +23,7 @@ from trayapp.service.autostart import find_autostart
 from trayapp.service.command_line import tray_command, typed_command
 
 NO_DESKTOP = "No desktop was found, so there is no tray icon: the gateway runs here until Ctrl-C"
-DISPLAY_END_S = 2.0  # for the display to stop after the gateway
+DISPLAY_END_S = 2.0  # time for the display to stop after the gateway
 
 
 @verb("tray", "multi-mcp", json=False)

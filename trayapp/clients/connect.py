@@ -43,7 +43,7 @@ class ClientNotFoundError(MultiMcpError):
 
 @dataclass(frozen=True, slots=True)
 class ClientStatus:
-    """The state of one client. `reason` is a fault or a note. `profile` is its profile in servers.yaml, "" if none."""
+    """The state of one client. `reason`: what is wrong or notable, if anything. `profile`: its profile, if any."""
 
     name: str
     title: str

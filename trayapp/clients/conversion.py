@@ -129,7 +129,7 @@ class _EntryReader:
         self._raw = raw
         self._context = context
         self.left = {str(key) for key, value in raw.items() if value not in _NOTHING} - _QUIET
-        self.unknown: set[str] = set()  # references that other programs resolve
+        self.unknown: set[str] = set()  # references and variables that cannot be converted
 
     def read(self) -> Entry:
         entry: Entry = {}

@@ -104,7 +104,7 @@ def options_of(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _starts_shim(words: Sequence[str]) -> bool:
-    """Return True if a command line runs the shim: the shim's program, or another one of ours with the verb `stdio`."""
+    """Return True if a command line runs the shim: its own program, or another of our programs with `stdio`."""
     return any(
         _name_of(word) == SHIM_PROGRAM or (word == SHIM and _is_program(words[:at])) for at, word in enumerate(words)
     )

@@ -27,7 +27,7 @@ NAME = "multi-mcp"  # the name of our entry in every client
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One MCP client. It is broad because it has a field for each way in which clients differ."""
+    """One MCP client. The class is broad because it has a field for each way in which clients differ."""
 
     name: str
     title: str

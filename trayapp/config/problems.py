@@ -68,7 +68,7 @@ def shown(word: str) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that `word` was most likely meant to be, or None."""
+    """Return the known word that `word` was most likely meant to be, or None if no word is similar."""
     import difflib  # imported late: takes 1 ms, and only files with an unknown word need it
 
     found = difflib.get_close_matches(word[:SHOWN_CHARACTERS], sorted(known), n=1, cutoff=0.6)
@@ -76,6 +76,6 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a hint that names the nearest known word, or ""."""
+    """Return a hint that names the nearest known word, or "" if no word is similar."""
     near = nearest(word, known)
     return f"Did you mean {near}?" if near else ""

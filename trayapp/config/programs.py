@@ -48,7 +48,7 @@ def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def script_of(words: Sequence[str], is_file: Callable[[str], bool]) -> str | None:
-    """Return the file that an interpreter runs in a command line (`python3 x.txt`), whatever its name, or None."""
+    """Return the file that an interpreter runs in a command line (`python3 x.txt`), or None. Its name does not matter."""
     for place, word in enumerate(words):
         if _INTERPRETER.fullmatch(word):
             arguments = takewhile(lambda later: later not in _TEXT_FOLLOWS, words[place + 1 :])
@@ -133,6 +133,6 @@ def is_runner(argv: tuple[str, ...]) -> bool:
 
 
 def own_folder(argv: tuple[str, ...]) -> str:
-    """Return the folder of the program if it is written as an absolute path, or ""."""
+    """Return the folder of the program if it is written as an absolute path; "" otherwise."""
     program = Path(argv[0])
     return str(program.parent) if program.is_absolute() else ""

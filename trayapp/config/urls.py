@@ -13,7 +13,7 @@ _VALUE = re.compile(r"\$\{[^}]*\}|\$env:\w+|\{env:[^}]*\}")
 
 
 def url_fault(url: str) -> str | None:
-    """Return what is wrong with an address whose variables are resolved, or None.
+    """Return what is wrong with an address whose variables are resolved, or None if it is valid.
 
     The address must be http or https, name a host, and contain no user name or password.
     """
@@ -144,7 +144,7 @@ def _is_in(host: str, zones: tuple[str, ...]) -> bool:
 
 
 def _host_of(url: str) -> str:
-    """Return the host of an address in the form that a name lookup uses, or "".
+    """Return the host of an address in the form that a name lookup uses, or "" if it has none.
 
     Digits and dots of other scripts are normalized, and invisible characters are removed (IDNA, UTS 46).
     """
@@ -156,7 +156,7 @@ def _host_of(url: str) -> str:
 
 
 def _address(host: str) -> Address | None:
-    """Return an IP address in any spelling that connect accepts, or None.
+    """Return the IP address that a host is, in any spelling that connect(2) accepts, or None for a name.
 
     Examples: 169.254.169.254, 0xa9fea9fe, 2852039166, 127.1, ::ffff:0:1. An IPv4 address embedded in an IPv6 address
     counts as IPv4.
@@ -172,7 +172,7 @@ def _address(host: str) -> Address | None:
 
 
 def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """Return the IPv4 address that an IPv6 address embeds, or None.
+    """Return the IPv4 address that an IPv6 address embeds, or None if there is none.
 
     Known forms: mapped, NAT64 (RFC 6052, 8215), SIIT (RFC 7915), 6to4, Teredo, and IPv4-compatible (deprecated).
     """

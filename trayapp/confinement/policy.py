@@ -251,7 +251,7 @@ class _Grants:
         self._program = program
         secrets = {*_below(program.home, SECRETS), *program.own}
         self.there = [one for one in secrets if os.path.lexists(one)]  # existing secrets
-        self.secrets = secrets | {_found(one) or os.path.realpath(one) for one in self.there}  # and their real paths
+        self.secrets = secrets | {_found(one) or os.path.realpath(one) for one in self.there}  # with real paths
         self._named = {os.path.realpath(path) for path in named}
         self._hold_secrets = set[str]()  # the secrets, and every folder above one
         for path in self.secrets - self._named:

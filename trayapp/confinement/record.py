@@ -169,14 +169,14 @@ class RefusalRecord:
                     read[next((one for one in policy.roots if is_inside(path, one)), path)] = None
             elif path != "/dev/tty":
                 place = os.path.dirname(path) if writes and not os.path.exists(path) else path
-                if os.access(place, os.W_OK if writes else os.R_OK):  # unconfined, it would succeed
+                if os.access(place, os.W_OK if writes else os.R_OK):  # unconfined, the access would succeed
                     refusal = Refusal("write" if writes else "read", path)
-                    self.refusals.pop(refusal, None)  # also found in stderr: keep the order of the accesses
+                    self.refusals.pop(refusal, None)  # if already found in stderr: keep the order of the accesses
                     self.add(refusal)
         return sorted(read), sorted(written)
 
     def line(self, refusal: Refusal) -> str:
-        """Return a refusal in words, with the line of servers.yaml that would allow it."""
+        """Return a refusal in words, with the line of servers.yaml that would allow the access."""
         what = shorten(refusal.what, self.home)
         verb = {"read": "reading ", "write": "writing ", "network": "reaching ", "sockets": "using "}[refusal.access]
         allow = written(refusal.allowed_in(self.confine, self.home))

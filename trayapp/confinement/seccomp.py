@@ -170,7 +170,7 @@ def _numbers_of(name: str) -> list[_Instruction]:
 def _outside(at: int, answer: int, refuse: int) -> list[_Instruction]:
     """Return the steps for calls that may change other programs' files or processes.
 
-    `answer`: the result of calls that the gateway can decide. `refuse`: the result for all processes of a user.
+    `answer`: the result of calls that the gateway can decide. `refuse`: the result of calls on all processes of a user.
     """
     program: list[_Instruction] = []
     for numbers, end in ((ATTRIBUTES, answer), (UNSUPPORTED, ERROR | errno.EOPNOTSUPP)):

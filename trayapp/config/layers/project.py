@@ -104,7 +104,7 @@ def find_project(folder: Path, home: Path) -> Path | None:
 
 
 def project_file_in(folder: Path) -> Path | None:
-    """Return the project file in exactly that folder, or None."""
+    """Return the project file in exactly that folder, or None if it has none."""
     for name in PROJECT_FILES:
         with suppress(OSError, ValueError):
             if (path := folder / name).is_file():

@@ -24,7 +24,7 @@ OAUTH_ONLY = ("client_id", "client_secret", "scopes", "account", "callback_port"
 
 
 def name_fault(name: str) -> str | None:
-    """Return the fault of a server's name, or None."""
+    """Return what is wrong with a server's name, or None if it is valid."""
     if not name.strip():
         return "A server needs a name"
     if len(name) > MAX_NAME_CHARACTERS:

@@ -67,7 +67,7 @@ def snake(key: str) -> str:
 
 
 def spelled(key: str, known: frozenset[str]) -> Spelling | None:
-    """Return the known key that `key` is a spelling of, with the unit in its name, or None."""
+    """Return the known key that `key` is a spelling of, with the unit in its name, or None if the key is unknown."""
     name = snake(key)
     name = ALIASES.get(name, name)
     if name in known:
@@ -164,7 +164,7 @@ def switch(node: Node) -> bool:
 
 
 def _unquoted(node: Node, *kinds: str) -> str:
-    """Return a hint for a value that is text only because of its quotes, or ""."""
+    """Return a hint for a value that is text only because of its quotes; "" for other values."""
     if not isinstance(node, Scalar) or node.style not in ("'", '"') or plain_kind(node.text) not in kinds:
         return ""
     return f"Write {node.text} without quotes"

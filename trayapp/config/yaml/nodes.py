@@ -144,7 +144,7 @@ def key_text(key: Node) -> str:
 
 
 class Pair(NamedTuple):
-    """One key with its value, aliases resolved."""
+    """One pair of a mapping. `name` is the text of `key`. If the value is an alias, `value` is its target."""
 
     key: Node
     name: str

@@ -208,7 +208,7 @@ class Editor:
         self.root = compose(text, file)
         self._step = indent_step(self.root)
         self._splices: list[Splice] = []
-        self.expected: Any = outline(self.root)  # of the new text
+        self.expected: Any = outline(self.root)  # the outline that the new text must have
 
     def refuse(self, line: int, why: str) -> NoReturn:
         raise EditRefusedError(f"{self.file}, line {line}: {why}", self.by_hand)
@@ -444,7 +444,7 @@ def outline(node: Node | None) -> Any:
     found = kind(node)
     if found == "null":
         return NOTHING
-    if node.style in ("|", ">"):  # a line added after the value at the end of a file adds a line end to it
+    if node.style in ("|", ">"):  # a value at the end of a file may lack its last line end, until a line is added
         return found, node.text.removesuffix("\n")
     return found, node.text.lower() if found == "bool" else node.text
 

@@ -48,7 +48,7 @@ HELLO_MEMBERS = frozenset({"cwd", "pid", "token", "kind"})
 
 
 class SessionOptions(NamedTuple):
-    """Options as given, or None if not given. `wrong`: the problem in one line, or empty."""
+    """A session's options; None for those not given. `wrong`: what is wrong with them in one line, "" if nothing is."""
 
     expose: Expose | None = None
     servers: tuple[str, ...] | None = None
@@ -107,7 +107,7 @@ def session_options(given: Mapping[str, Any]) -> SessionOptions:
 
 
 def choose(options: SessionOptions, config: Config) -> Choice:
-    """Return the choice that these options make under a configuration.
+    """Return what a session with these options sees of a configuration.
 
     A session's own `expose` wins over its profile's. If both name servers, the session sees those that both name.
     """

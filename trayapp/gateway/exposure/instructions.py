@@ -68,7 +68,7 @@ def summary(seen: Exposure) -> str | None:
 
 
 def _about(seen: Exposure, server: str) -> str:
-    """Return a server's title or the first words of its instructions, or "".
+    """Return a server's title or the first words of its instructions, or "" if neither is suitable.
 
     The text adds to the server's name, has at most ABOUT_LONGEST characters, and contains nothing suspicious.
     """
