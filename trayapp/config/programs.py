@@ -48,7 +48,10 @@ def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def script_of(words: Sequence[str], is_file: Callable[[str], bool]) -> str | None:
-    """Return the file that an interpreter runs in a command line (`python3 x.txt`), or None. Its name does not matter."""
+    """Return the file that an interpreter runs in a command line (`python3 x.txt`), or None if no interpreter runs one.
+
+    The name of the file does not matter.
+    """
     for place, word in enumerate(words):
         if _INTERPRETER.fullmatch(word):
             arguments = takewhile(lambda later: later not in _TEXT_FOLLOWS, words[place + 1 :])
