@@ -248,7 +248,7 @@ class Gateway:
         for _ in prepare(view.exposure(), view.finder):
             await anyio.lowlevel.checkpoint()
             if view.catalog is not known:
-                return  # new tools are prepared when a client asks for them: they are few
+                return  # the few new tools are prepared when a client requests them
 
     def _write_switches(self, found: dict[str, dict[str, ToolSwitch]]) -> None:
         """Write the tools of the user's own servers to servers.yaml. Blocks. Raises MultiMcpError."""

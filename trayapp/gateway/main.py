@@ -238,7 +238,7 @@ class GatewayHost:
     def _take(self, outcome: Outcome) -> None:
         """Apply a new configuration, or show the problem of an unusable one. Do nothing while the gateway stops."""
         if self._gateway.state == "stopping":
-            return  # no server may be started any more
+            return  # no server may be started now
         if isinstance(outcome, Config):
             self._gateway.take_config(outcome)
             self._http_port.follow(outcome.settings.http)
@@ -406,7 +406,7 @@ async def collect_garbage() -> None:
     gc.freeze()
 
 
-UPGRADE_QUIET_S = 600.0  # without a call: idle servers are closed by then, and their state for clients is gone anyway
+UPGRADE_QUIET_S = 600.0  # time without a call. By then, idle servers are closed, and their state for clients is gone
 
 
 async def await_turn(services: Services, is_followed: Callable[[], bool], is_asked: Callable[[], bool]) -> None:
@@ -420,7 +420,10 @@ async def await_turn(services: Services, is_followed: Callable[[], bool], is_ask
 
 
 def is_quiet(services: Services, since: float) -> bool:
-    """Return True if nothing is in progress and no server was used for UPGRADE_QUIET_S, or since the time `since`."""
+    """Return True if nothing is in progress, and no server was used for UPGRADE_QUIET_S.
+
+    `since`: the time that counts as the last use of a server that was never used.
+    """
     used = max((connection.last_used or since for connection in services.pool), default=since)
     return services.clock.now() - used >= UPGRADE_QUIET_S and not is_amid(services)
 

@@ -117,7 +117,7 @@ class _Search:
 
         A known or repeated sentence is skipped. If the limit is reached, the last finding is UNREAD.
         """
-        from trayapp.inspection import rules  # no cached list needs them
+        from trayapp.inspection import rules  # imported here because no cached list needs the rules
 
         self.wanted, seen = rules.EVERY, set[str]()
         for place, sentence, bits in _hopeful_sentences(texts, lambda: self.wanted):

@@ -29,7 +29,7 @@ class Event(StrEnum):
     READY = "ready"  # the handshake is done
     FAIL = "fail"  # start, handshake or health check failed
     SIGN_IN_WANTED = "sign_in_wanted"  # the server answered 401 or requires more scopes
-    KEYRING_LOCKED = "keyring_locked"  # its credentials may be stored, but cannot be read now
+    KEYRING_LOCKED = "keyring_locked"  # the server's credentials may be stored, but cannot be read now
     LOST = "lost"  # a live connection ended unexpectedly
     CLOSE = "close"  # idle, refreshed, removed, reconnecting or shutting down
     CLOSED = "closed"  # closing has finished

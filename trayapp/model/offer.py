@@ -85,7 +85,7 @@ class ServerTraits(NamedTuple):
 
     older: bool | None = None
     newer: bool | None = None
-    asks: frozenset[str] = frozenset()  # its requests to clients: `sampling`, `roots`, ..., or a method's name
+    asks: frozenset[str] = frozenset()  # the server's requests to clients: `sampling`, `roots`, ..., or a method's name
 
     def speaks(self, *, newer: bool) -> bool | None:
         """Return True if the server is known to support that era, False if known not to, None if unknown."""

@@ -165,7 +165,7 @@ def redacted(text: str) -> str:
 
 
 def _seen(line: str) -> str:
-    """Return a line as a reader sees it. Invisible characters are removed: they could hide a secret."""
+    """Return a line as a reader sees it. Invisible characters are removed, because they could hide a secret."""
     return visible(line.rstrip("\r").replace("\r", " "))
 
 

@@ -95,7 +95,7 @@ def shortened(text: str, columns: int) -> str:
     if text[: columns + 1].isascii():  # each character takes one column
         return text if len(text) <= columns else text[: columns - len(ELLIPSIS)].rstrip() + ELLIPSIS
     taken, end = 0, len(text)
-    for at, letter in enumerate(text):  # no further than needed: the text may have any length
+    for at, letter in enumerate(text):  # stop as soon as possible, because the text may be very long
         taken += 1 if letter < "\x80" else width(letter)
         if taken > columns - len(ELLIPSIS):
             end = min(end, at)

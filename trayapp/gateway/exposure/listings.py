@@ -138,7 +138,7 @@ FRESH_S = 7 * 86_400.0  # an older list is still served while the server's lists
 # version.
 RECHECK_S = 3600.0
 
-RETRY_S = 60.0  # instead of RECHECK_S, if a server could not list everything. Not shorter: a retry may hang again
+RETRY_S = 60.0  # used instead of RECHECK_S if a server could not list everything. A retry may hang again
 
 
 class Listings:
@@ -263,8 +263,8 @@ class Listings:
         return kind if offer is None or not kind.extensions else _told_kind(kind, offer)
 
     def _is_same_version(self, name: str, offer: Offer) -> bool:
-        """Return True unless the server now describes itself differently. Only the same era is compared: some servers
-        have a different name in each.
+        """Return True unless the server now describes itself differently. Only the same era is compared, because
+        some servers have a different name in each era.
         """
         if (entry := self._find_entry(name)) is None:
             return True

@@ -41,7 +41,7 @@ class ServedTool:
         return repair(self.item.get("inputSchema"))
 
     def served(self, exposed: str) -> Item:
-        """Return the tool as a client gets it: under its exposed name, its schemas repaired."""
+        """Return the tool as a client gets it, with its exposed name and repaired schemas."""
         if self._sound:
             return {**self.item, "name": exposed}
         schema = None if isinstance(self._repaired, WithheldTool) else self._repaired
@@ -66,7 +66,7 @@ class ServedTool:
 
 
 class ServedOffer:
-    """Tools, other items and instructions of one server. If several tools have the same name, the first counts."""
+    """Tools, other items and instructions of one server. If several tools have the same name, the first is used."""
 
     def __init__(
         self,

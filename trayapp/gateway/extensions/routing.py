@@ -65,7 +65,7 @@ def _routable(every: Sequence[Capabilities], routed: frozenset[str]) -> dict[str
 
 
 OLDER_TASK_METHODS = frozenset({"tasks/get", "tasks/result", "tasks/cancel"})  # MCP 2025-11-25
-TASKS_LIST = "tasks/list"  # for MCP 2025-11-25 alone, like tasks/result
+TASKS_LIST = "tasks/list"  # like tasks/result, only in MCP 2025-11-25
 SKILL_METHODS = frozenset({"skills/get", "resources/directory/read"})
 EVENT_METHODS = frozenset({"events/poll", "events/stream", "events/subscribe", "events/unsubscribe"})
 LISTED = {"skills/list": SKILLS, "events/list": EVENTS}  # cached lists, like those of tools
@@ -168,7 +168,7 @@ def named_event(event: Any, own: str, exposed: str) -> Any:
 def _of_unknown(seen: SessionView, method: str, params: dict[str, Any]) -> str:
     """Return the server for an unknown method. Raises RpcError if there is none, or more than one.
 
-    It is the server that the params name, or the only enabled one, or the only one that announces the method.
+    The server is the one that the params name, the only enabled one, or the only one that announces the method.
     """
     if (named := _named(seen, params)) is not None:
         return named

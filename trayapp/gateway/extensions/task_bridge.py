@@ -34,7 +34,7 @@ NEEDS_TASKS: dict[str, Any] = {"requiredCapabilities": WITH_TASKS}
 
 
 def needs_bridge(session: AskingSession, request: Request) -> bool:
-    """Return True if a call must not be answered with a task: its client has no tasks, or did not ask for one."""
+    """Return True if a call needs an answer without a task, since its client has no tasks or did not request one."""
     if session.client.modern:
         return not declares(session.client.capabilities, TASKS)
     return "task" not in (request.params or {})  # MCP 2025-11-25: the client states this in each call

@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 HOST = "127.0.0.1"  # never another address: anyone who can reach the port can use every server
 PORTS_TRIED = 20  # number of ports to try, from the wanted one on, before any free one is used
 TOKEN_BYTES = 32
-TOKEN_NAME = "http-token"  # for the configured port. For any other port, `-PORT` is appended
+TOKEN_NAME = "http-token"  # file with the token for the configured port. For another port, `-PORT` is appended
 PANEL_MODULES = ("trayapp.gateway.http.server", "trayapp.panel.app")  # imported before a link to the panel is opened
 
 
@@ -123,7 +123,7 @@ class HttpPort:
                         self._tell(None, settled)
                     await self._news.wait()
                     if self._wanted is None or not self._wanted.enabled:
-                        self._tell(None, settled)  # before the server ends its streams, which takes a while
+                        self._tell(None, settled)  # told before the server ends its streams, which takes a while
                     tasks.cancel_scope.cancel()
             finally:
                 if not self._news.is_set():  # after an error, or when the gateway ends, but not when the port moves
@@ -217,9 +217,9 @@ def _listening(port: int) -> socket.socket:
 class ClientTokens:
     """Token files in one folder, one for each port.
 
-    An AI tool sends its token to whatever listens at its configured address, perhaps to another user's program. Such a
-    token must then be useless. So it begins with the port that it was made for, and `take` revokes it. Gateways with
-    separate runtime folders may share this folder: each locks its token's file while it listens.
+    An AI tool sends its token to whatever listens at its configured address, perhaps to another user's program. So a
+    token begins with the only port for which it is valid, and `take` revokes tokens that such a program may have read.
+    Gateways with separate runtime folders may share this folder: each locks its token's file while it listens.
     """
 
     def __init__(self, folder: Path) -> None:

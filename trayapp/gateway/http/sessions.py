@@ -45,7 +45,7 @@ class HttpSession:
     def __init__(self, store: EventStore) -> None:
         self.id = uuid4().hex
         self.store = store
-        self.standing = self.stream(expects=None)  # for messages about no request
+        self.standing = self.stream(expects=None)  # carries messages that are not about a request
         self.peer = HttpPeer(self.standing)
         self.introduction: dict[str, Any] = {}  # the params of its handshake
         self.protocol = ""
@@ -119,7 +119,7 @@ class HttpSessions:
 
     @contextmanager
     def request(self, session: HttpSession) -> Iterator[None]:
-        """Count an open HTTP request of the session. After the last one the session is idle, and may be given up."""
+        """Count an open HTTP request. After the last one, the session is idle, and its calls may be cancelled."""
         session.requests += 1
         self._idle.pop(session, None)
         try:
@@ -142,7 +142,7 @@ class HttpSessions:
         if whole:
             peer.close()
             if session in self._idle:
-                self._idle.move_to_end(session, last=False)  # it ends before any session whose client may return
+                self._idle.move_to_end(session, last=False)  # so it ends before any session whose client may return
 
     def _rest(self, session: HttpSession) -> None:
         """Mark a session as idle. If too many are idle, end one without a client, or else the one idle the longest."""

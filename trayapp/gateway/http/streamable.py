@@ -58,7 +58,7 @@ from trayapp.wire.revisions import (
 
 SESSION_HEADER = "mcp-session-id"
 AT_ONCE_S = 0.1  # a slower answer should be resumable, and only events can be resumed
-LISTED_S = 1.0  # for lists: no message precedes them, and the first ones wait for servers that are being read
+LISTED_S = 1.0  # AT_ONCE_S for lists: no message precedes them, and the first ones wait for servers that are being read
 MOST = 1_000  # messages in a batch. Each takes some 12 KB while it waits, and half a million fit into one body
 
 NO_SESSION = RpcError(INVALID_REQUEST, "Missing session ID: send initialize first, then Mcp-Session-Id")

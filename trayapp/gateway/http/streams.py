@@ -145,7 +145,7 @@ class EventStream:
 
     async def answered(self, within_s: float | None = None) -> Reply | None:
         """Wait for the only answer, and return it to be sent as JSON. Return None if another message comes first, or
-        nothing within `within_s` (None = no limit). This uses the real clock: only the answer's form depends on it.
+        nothing within `within_s` (None = no limit). The limit is in real time: only the answer's form depends on it.
         """
         if not self._news.is_set():
             with anyio.move_on_after(within_s):

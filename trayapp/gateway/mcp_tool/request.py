@@ -117,7 +117,7 @@ def _mode(values: dict[str, Any]) -> Mode:
     """Return the first mode whose field is not empty, or "status" if no mode's field is given.
 
     Beside `search`, `server` is not a mode: it narrows the search. If the fields of all given modes are empty, the
-    first of them counts: an empty `search` is a search, any other raises WrongFieldsError.
+    first of them counts. An empty `search` is a search. Any other empty field raises WrongFieldsError.
     """
     for mode in MODES:
         if values.get(mode) and (mode != "server" or "search" not in values):

@@ -73,7 +73,7 @@ def error_result(error: MultiMcpError, text: str) -> Result:
 def fitted(result: Result, protocol: str) -> Result:
     """Return `result` with a list of parts that the revision knows, or `result` itself if it already has one.
 
-    Unknown parts become text, and known parts get their missing members. Without parts, structured content becomes one.
+    Unknown parts become text, and known parts get their missing members. Without parts, structured content becomes text.
     """
     content = result.get("content")
     parts = [fitted_part(part, protocol) for part in content] if isinstance(content, list) else []

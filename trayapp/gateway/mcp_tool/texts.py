@@ -202,12 +202,13 @@ def search_text(
     asking: Sequence[str],
     kept_back: tuple[Mapping[str, int], Mapping[str, int]],
 ) -> str:
-    """Return the hits with their parameters, after a line about servers (all, or `server`) that cannot serve.
+    """Return the hits with their parameters, after a line about unavailable servers and tools.
 
     Without hits, name the servers that have tools. Otherwise also name the words that no hit matches.
 
     `brief`: leave out hits beyond ANSWER_LONGEST, except the first SURE; if even these are longer, shorten all but the
-    first. `asking`: servers whose lists are being read for the first time. `kept_back`: from ToolSearch.kept_back.
+    first. `server`: the one that was searched, or None for all. `asking`: servers whose lists are being read for the
+    first time. `kept_back`: from ToolSearch.kept_back.
     """
     from trayapp.catalog.search.index import SURE  # imported here: the other texts are also used without a search
 

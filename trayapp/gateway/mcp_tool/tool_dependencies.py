@@ -104,7 +104,7 @@ class KeptText:
 
 
 class CutResults:
-    """The whole texts of the latest long results: those of one session, or of all single requests."""
+    """The whole texts of the latest long results, either of one session or of all single requests."""
 
     def __init__(self, files: ResultFiles) -> None:
         self._files = files

@@ -25,7 +25,7 @@ from trayapp.wire.revisions import MODERN_VERSIONS
 # shorter work is cheaper on the loop: 500 definitions of 10 servers took 70 ms of CPU time in threads, 20 ms on it.
 AT_ONCE_S = 0.005  # CPU time: elapsed time means little on a busy machine
 AFTER_LISTS_S = 0.5  # clients request the lists once all are read: the search for orders must not delay the answers
-OURSELVES = "multi-mcp"  # no server's tool may imitate one of the gateway's own
+OURSELVES = "multi-mcp"  # the gateway's own name: no server's tool may imitate the gateway's tool
 
 
 class ListIntake:

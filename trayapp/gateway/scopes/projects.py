@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOK_LIMIT_S = 2.0  # a folder that hangs longer is left out
-LOOK_EVERY_S = 10.0  # for changes other than approvals, which are reported immediately
+LOOK_EVERY_S = 10.0  # interval of checks for changes other than approvals, which are reported immediately
 
 
 T = TypeVar("T")

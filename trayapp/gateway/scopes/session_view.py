@@ -55,7 +55,7 @@ class SessionView:
     def __init__(self, view: View, options: SessionOptions, kind: ClientKind | None = None) -> None:
         self.view = view
         self.options = options
-        self.kind = kind  # None for what any client sees
+        self.kind = kind  # None: any kind of client
         self.read_at = -1  # the view's revision when all servers' lists for this kind were last read
         self._exposure: Exposure | None = None
         self._lists: ListResults | None = None

@@ -400,7 +400,7 @@ class PendingRequests:
         self.tasks.start_soon(self._carry_out, request_id, scope, work)
 
     def cancel(self, request_id: RequestId) -> None:
-        """Cancel a request if it is pending: it gets no answer."""
+        """Cancel a request if it is pending. A cancelled request gets no answer."""
         if scope := self.scopes.get(request_id):
             scope.cancel()
 

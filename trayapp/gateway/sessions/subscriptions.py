@@ -231,7 +231,7 @@ class Subscriptions:
     async def _begin(self, listener: _Listener, key: Key, connection: Connection, uri: str) -> None:
         """Follow the resource on that connection, and wait until its server confirms. Raises MultiMcpError, RpcError.
 
-        An older server gets one subscription for all listeners, a newer one the connection's listen request.
+        An older server gets one subscription for all listeners. A newer one gets the connection's listen request.
         """
         place = connection.key, key[1]
         live = await connection.ensure()
