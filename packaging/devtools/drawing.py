@@ -137,7 +137,7 @@ def _disc(canvas: ImageDraw.ImageDraw, middle: Point, radius: float, ring: float
 # --- the drawings in assets/, in a subset of SVG: paths with absolute M L H V C Z (holes by evenodd), circles,
 # rectangles, fill and stroke, round or butt caps
 
-CURVE_STEPS = 24  # straight segments per Bezier curve; a curve of ours spans at most half the picture
+CURVE_STEPS = 24  # straight segments per Bezier curve; no curve here spans more than half of a picture
 CURRENT = "currentColor"
 Point = tuple[float, float]
 
@@ -167,7 +167,7 @@ class Drawing:
 
 
 def read_drawing(path: Path) -> Drawing:
-    """Read a drawing from a file. Raises OSError; ValueError for content outside our subset of SVG."""
+    """Read a drawing from a file. Raises OSError, or ValueError for content outside our subset of SVG."""
     root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
     left, top, width, height = map(float, root.attrib["viewBox"].split())
     if (left, top) != (0, 0) or width != height:
@@ -264,7 +264,7 @@ OUTLINES: dict[str, Callable[[dict[str, str]], Iterator[Outline]]] = {
 
 # --- onto the pixels of a size
 
-SNAPPED_BELOW = 48  # pixels: smaller pictures get edges on pixels; in larger ones half a pixel is invisible
+SNAPPED_BELOW = 48  # pixels: in smaller pictures, edges move to whole pixels; in larger ones, half a pixel is invisible
 
 
 def scaled(source: Drawing, size: int) -> tuple[Shape, ...]:

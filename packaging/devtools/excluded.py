@@ -19,7 +19,7 @@ EXCLUDED = (
     *("pip", "setuptools", "wheel", "pkg_resources", "hatchling", "pytest", "_pytest", "mypy", "hypothesis"),
     *("matplotlib", "tzdata"),  # matplotlib brings tzdata; both are for benchmarks
     *("requests", "urllib3", "certifi", "chardet", "charset_normalizer", "defusedxml"),  # dependencies of test tools
-    # JSON Schema's formats, which we do not check; dependencies of a test tool
+    # for the formats of JSON Schema, which we do not check; a test tool depends on them
     *("arrow", "dateutil", "fqdn", "isoduration", "jsonpointer", "lark", "uri_template", "webcolors"),
     *("rfc3339_validator", "rfc3986_validator", "rfc3987_syntax"),
     *("PIL._avif", "PIL._webp", "PIL._imagingft", "PIL._imagingcms", "PIL._imagingtk", "PIL._imagingmath"),

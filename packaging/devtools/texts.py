@@ -110,7 +110,7 @@ def needed(requirements: list[str]) -> set[str]:
 
 
 def is_installed(name: str) -> bool:
-    """Return True if a distribution is installed. One whose marker excludes this system is not."""
+    """Return True if a distribution is installed. Those whose markers exclude this system are not."""
     try:
         importlib.metadata.distribution(name)
     except importlib.metadata.PackageNotFoundError:

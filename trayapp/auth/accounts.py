@@ -142,7 +142,8 @@ class Account:
     async def grant(self, *, asked: bool = False) -> Grant | None:
         """Return the grant. Read it from the vault the first time.
 
-        Return None if there is none for our client, or if the vault cannot be read. `asked` as in `Vault.read`.
+        Return None if there is none for our client, or if the vault cannot be read. `asked` means the same as in
+        `Vault.read`.
         """
         await self._load(asked)
         return self._usable()

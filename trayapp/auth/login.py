@@ -91,7 +91,7 @@ async def authorize(
 
 
 async def renew(grant: Grant, now: Callable[[], float]) -> Grant:
-    """Renew `grant`: get new tokens from the service that issued the old ones, and return the grant with them.
+    """Get new tokens from the service that issued those of `grant`, and return the grant with the new ones.
 
     Raises GrantLostError if the grant has ended, SignInError if the renewal failed for now.
     """
@@ -283,7 +283,7 @@ class _Provider(OAuthClientProvider):
         )
 
     async def _perform_authorization_code_grant(self) -> tuple[str, str]:
-        """Run the SDK's method after checks of the service: its issuer, PKCE, safe addresses. Raises SignInError."""
+        """Check the issuer, PKCE and addresses of the service, then run the SDK's method. Raises SignInError."""
         self._check_issuer()
         metadata = self.context.oauth_metadata
         if metadata is not None:

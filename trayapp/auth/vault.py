@@ -43,7 +43,7 @@ KEEP_LONGEST_S = 600.0
 SECRET_MAX = 64 * 1024  # characters
 NAME_MAX = 128
 SECRET, NAMES = "secret:", "secrets"  # the prefix of each secret's record, and the list of names
-FORBIDDEN = frozenset(":{}$")  # in a secret's name: `${keyring:NAME:-default}` could not express it
+FORBIDDEN = frozenset(":{}$")  # not allowed in a secret's name: `${keyring:NAME:-default}` could not express them
 
 SERVICE = "multi-mcp"
 HOME_HEX = 8
@@ -166,7 +166,7 @@ class Vault:
         return not self._relisted or await self._store_names(asked=False)
 
     async def look(self, *, asked: bool = False) -> None:
-        """Check that the storage opens. `asked` as in `read`. Raises KeyringUnavailableError.
+        """Check that the storage opens. `asked` means the same as in `read`. Raises KeyringUnavailableError.
 
         With `asked`, the dialog is shown again even if the user has just closed it.
         """

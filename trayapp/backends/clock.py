@@ -1,4 +1,4 @@
-"""The clock behind backoffs, expiry times and periodic checks. It is passed in, and tests pass one that they advance.
+"""The clock behind backoffs, expiry times and periodic checks. It is passed in, so tests can use one that they advance.
 
 Periodic checks share a beat: they run at the same moments and wake an idle process only once.
 """

@@ -57,7 +57,7 @@ class Observer(Protocol):
         """Take the lists that were just read from the server."""
 
     def notified(self, connection: Connection, method: str, params: Params, about: Call | None) -> None:
-        """Pass on a notification that the connection does not handle itself; `about` as in context.Inbound."""
+        """Pass on a notification that the connection does not handle. `about` is the same as in context.Inbound."""
 
     async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:
         """Answer a request of the server, except ping. Raises RpcError."""
@@ -72,7 +72,7 @@ class _Attempt:
         self.background = background  # no call waits for it
         self.done = anyio.Event()  # set once connected, or failed with `error`
         self.error: ServerError | None = None
-        self.scope = anyio.CancelScope()  # of the task that connects and serves; cancelled to close
+        self.scope = anyio.CancelScope()  # of the task that connects and serves; cancelling it closes the connection
         self.ended = anyio.Event()  # set when that task ends
 
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Inbound(Protocol):
     """Receives requests and notifications from a server. Answers to our requests go through the channel.
 
-    `about` is the relayed request on whose own stream the message came (Streamable HTTP). None: the transport
-    cannot identify the request.
+    `about` is the relayed request on whose own stream the message came (Streamable HTTP). It is None if
+    the transport cannot identify the request.
     """
 
     async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class BackendContext:
     sign_in: Callable[[HttpLaunch], Awaitable[None]] = skip  # returns once the user's sign-in was read
     confinements: Confinements = field(default_factory=Confinements)
     locks: Callable[[], Locks | None] = lambda: None  # built when the first server is started
-    inspect_offer: Callable[[str, Offer], Awaitable[None]] = skip  # key, offer; called before observers get it
+    inspect_offer: Callable[[str, Offer], Awaitable[None]] = skip  # key, offer; called before observers get the offer
 
 
 class Live(NamedTuple):

@@ -47,7 +47,7 @@ _WINDOWS_DEFAULTS = (
 DEFAULT_VARIABLES = _WINDOWS_DEFAULTS if sys.platform == "win32" else _POSIX_DEFAULTS
 
 OURS = (HOME_VARIABLE, PASSPHRASE)  # variables that servers must not get
-NPX = ("npx", "npm")  # programs that npm's cache may replace; a path to one of them runs as written
+NPX = ("npx", "npm")  # commands that a program in npm's cache may replace; a path to npx or npm runs as written
 NPX_LIMIT_S = 2.0  # limit on reading npm's cache, which takes 2 ms; on a hanging network disk, npm decides
 NO_SECRETS = Secrets()
 Keyring = Callable[[Sequence[str]], Awaitable[Secrets]]  # names of secrets -> their values in the vault

@@ -243,8 +243,8 @@ class Maintenance:
     async def fetch(self, *, soon: bool = False) -> Offer:
         """Read all lists now, pass them to the observer and return them.
 
-        `soon`: return once the tools are read, even if other lists are not. If a reading is already in progress, wait
-        for it. Begin another only without `soon` and if no list failed: a list that hangs takes a minute each
+        With `soon`, return once the tools are read, even if other lists are not. If a reading is already in progress,
+        wait for it. Begin another only without `soon` and if no list failed: a list that hangs takes a minute each
         time. Raises RpcError if the connection ended before the tools were read.
         """
         if (others := self._round) is not None:

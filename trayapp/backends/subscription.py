@@ -67,7 +67,7 @@ class Listening:
 
 
 class Subscription:
-    """The subscription of one live connection. `key`: the connection's key; `name`: the server's name.
+    """The subscription of one live connection. `key` is the connection's key, and `name` the server's name.
 
     `missed` is called when notifications may have been lost: the lists may have changed before the server acknowledged
     the request. `exposed` returns True if lists have been read or calls made on this connection. `settled` is set once
@@ -116,7 +116,7 @@ class Subscription:
         self._deaf = self._first = False
 
     def is_news(self, params: Params, about: Call | None) -> bool:
-        """Return True for an update that no other request has delivered. `about` as in context.Inbound.
+        """Return True for an update that no other request has delivered. `about` is the same as in context.Inbound.
 
         Every request delivers the same updates of a resource. So an update is news if this request has now delivered
         more of them than any other.

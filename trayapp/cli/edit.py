@@ -181,7 +181,7 @@ def switch_tools(
 ) -> tuple[str, list[str]]:
     """Switch the tools that match the glob. Return the new text and what changed, as SERVER/TOOL.
 
-    `found`: as from `found_tools`. Raises ToolNotFoundError if no tool matches.
+    `found` is what `found_tools` returns. Raises ToolNotFoundError if no tool matches.
     """
     entry = config.servers.get(server)
     known = {**{name: name for name in (entry.tools if entry else None) or {}}, **found}

@@ -25,7 +25,7 @@ Send = Callable[[httpx2.Request], Awaitable[httpx2.Response]]
 class RequestSigner:
     """Adds the sign-in to one connection's requests.
 
-    `whole_origin`: add it for every path of the server's origin, since the server names its own endpoint (legacy SSE).
+    With `whole_origin`, requests for any path of the origin get it, since a legacy SSE server names its own endpoint.
     """
 
     def __init__(self, account: Account, server: str, refusal: HttpRefusal, *, whole_origin: bool) -> None:
@@ -74,7 +74,7 @@ def signer_for(launch: HttpLaunch, accounts: Accounts | None, refusal: HttpRefus
 
 
 async def _sent_with(request: httpx2.Request, header: str | None, send: Send) -> httpx2.Response:
-    """Send with `header` (None: as is), then restore the request: a redirected request must not inherit the header."""
+    """Send with `header`, if any, then restore the request: a redirected request must not inherit the header."""
     if header is None:
         return await send(request)
     before = request.headers.get(AUTHORIZATION)

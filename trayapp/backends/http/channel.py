@@ -84,7 +84,7 @@ class HttpChannel(FrameDispatcher, ABC):
         self.server = launch.server
         self.refusal = refusal
         self.session = ""  # the session id, while the server knows it
-        self.gone = anyio.Event()  # as in context.Transport
+        self.gone = anyio.Event()  # set when the channel can carry no more frames
         self._url = launch.url
         self._client = client
         self._tasks = tasks
@@ -265,7 +265,7 @@ class HttpChannel(FrameDispatcher, ABC):
     ) -> AsyncIterator[tuple[httpx2.Response, bytes | None]]:
         """Post a message. Once the server has accepted it, yield the response, and its body if it is JSON.
 
-        `request_id`: only for a request. Raises RpcError if the server refuses the message or cannot be reached.
+        `request_id` is given for a request only. Raises RpcError if the server is unreachable or refuses the message.
         """
         if (left_s := self._busy_until - time.monotonic()) > 0:
             raise RpcError(INTERNAL_ERROR, f"{self.server} {_busy(left_s)}")

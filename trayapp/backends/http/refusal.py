@@ -15,7 +15,8 @@ from trayapp.model.errors import (
 )
 
 # The error data of a request that the server did not execute: it had forgotten our session, or could not be reached.
-# The request may be sent again on a new session. Unguessable, so that no server's own error is mistaken for it.
+# The request may be sent again on a new session. No server can guess the value, so its own errors are not mistaken for
+# this one.
 NOT_EXECUTED = f"not-executed-{secrets.token_hex(8)}"
 UNAUTHORIZED = 401
 # The machine-readable data of an error answer, as gateway/calls/errors adds it for exceptions

@@ -26,7 +26,7 @@ MARK = "MULTI_MCP_BACKEND"  # environment variable of every server process; desc
 TAG_LIMIT = 10  # RLIMIT_LOCKS, which the standard library does not name
 TAG_LINE = b"Max file locks"  # the name of that limit in /proc/PID/limits
 TAG_NUMBER_BITS = 20  # low bits of a tag: the server's number in its gateway; above them, 41 bits for the gateway
-ENDED = " ended"  # after the mark, in the line that removes a server; a mark contains no space
+ENDED = " ended"  # follows the mark in the line that removes a server; a mark contains no space
 REGISTRY = ("backends-", ".tsv")  # file name of a gateway's registry, with the gateway's mark in between
 
 Identity = tuple[int, str]  # process id and start time: a reused id has another start time

@@ -50,8 +50,8 @@ _tags_change = threading.Lock()  # several servers may start at once, each in it
 class NpxRequest:
     """A request to npx. `words` is the package as written; `bin` the program named, or None for the package's default.
 
-    `beside`: further packages, as written. `passed`: the options that decide which release npm takes. `plain`: it
-    has no options other than `-p` and `-y`.
+    `beside`: further packages, as written. `passed`: the options that decide which release npm takes. `plain`: True
+    if it has no options other than `-p` and `-y`.
     """
 
     words: str
@@ -223,7 +223,7 @@ def _request(
 
 
 def package_of(words: str) -> tuple[str, str | None] | None:
-    """Return a registry package's name and its version, range or tag (None: not given), or None for anything else."""
+    """Return a registry package's name, and its version, range or tag (or None). Return None for any other words."""
     found = _WORDS.fullmatch(words)
     wanted = found["wanted"] if found else None
     if found is None or not (wanted is None or is_range(wanted) or _TAG.fullmatch(wanted)):

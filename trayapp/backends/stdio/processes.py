@@ -70,7 +70,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
     """A server process. `gone` is set once it can no longer serve."""
 
     def __init__(self, stderr: StderrTail) -> None:
-        self.on_stdout: Callable[[bytes], None] = lambda data: None  # gets its output; set before it is spawned
+        self.on_stdout: Callable[[bytes], None] = lambda data: None  # gets stdout; set before the process is spawned
         self.stderr = stderr
         self.gone = anyio.Event()
         self._exited = anyio.Event()
@@ -172,7 +172,7 @@ async def run_process(
 ) -> AsyncIterator[None]:
     """Spawn a server as `process`, and always stop it with every descendant. Raises ConnectFailedError.
 
-    `start` starts the server confined; None: the server runs unconfined.
+    `start` starts the server confined. If it is None, the server runs unconfined.
     """
     # Shielded: a cancellation between fork and the `try` below would leave a process that nobody stops.
     with anyio.CancelScope(shield=True):
