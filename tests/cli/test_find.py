@@ -125,7 +125,7 @@ def test_one_of_several_ways_is_chosen_by_an_option_or_a_question(person: Person
         use(person, server)
         said = person.says("add", "com.acme/wiki-mcp", "--yes").stderr
         assert "2: https://{tenant}.acme.example/mcp" in said
-        assert "To choose another one: --way NUMBER" in said
+        assert "To choose another one, add --way NUMBER" in said
         for way in ("0", "3"):
             done = person.says("add", "com.acme/wiki-mcp", "--yes", "--way", way, *values)
             assert (done.returncode, f"There is no way {way} to run it: the last is 2" in done.stderr) == (2, True)

@@ -87,7 +87,9 @@ def test_on_a_terminal_every_step_is_asked(person: Person, cursor: Path) -> None
     assert "Import 2 servers? (all, none, or numbers such as 1,3-5): " in shown
     assert not person.servers.exists()
     shown = on_terminal(person, "import", typed=["y", "y"])
-    assert "1 secret (b.TOKEN) in clear text: no keyring here can keep them" in shown  # so import does not offer one
+    assert (
+        "No keyring here can keep secrets. In clear text: 1 secret (b.TOKEN)" in shown
+    )  # so import does not offer one
     assert "Remove them from the AI tools' files (--move), so that each server runs only once? [y/N]: " in shown
     assert "ghp_" not in shown
     assert "command: x" in person.servers.read_text()

@@ -431,4 +431,4 @@ def test_a_bubblewrap_that_may_not_work_here_says_why_in_a_sentence_and_which_se
     program.write_text("#!/bin/sh\nexit 3\n")
     assert bubblewrap.fault.__wrapped__() == "bubblewrap does not work: exit code 3"
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    assert bubblewrap.remedy(system) == "Install bubblewrap (the package bubblewrap)"
+    assert bubblewrap.remedy(system) == "Install the package bubblewrap"

@@ -92,7 +92,7 @@ def may_keep(names: Sequence[str], hide: bool | None, asks: bool) -> bool:
             tell_gateway()
             return True
         return False
-    note(f"{what} in clear text: no keyring here can keep them. See: multi-mcp doctor")
+    note(f"No keyring here can keep secrets. In clear text: {what}. See: multi-mcp doctor")
     return False
 
 

@@ -123,7 +123,7 @@ def _show_servers() -> None:
 
     Stop waiting for the others after SERVERS_S or at Ctrl-C.
     """
-    say("Starting your servers. New ones may take a minute to install (to skip this: Ctrl-C)")
+    say("Starting your servers. New ones may take a minute to install (press Ctrl-C to skip this)")
     latest = time.monotonic() + SERVERS_S
     printed: set[str] = set()
     try:

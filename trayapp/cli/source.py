@@ -164,7 +164,7 @@ def _chosen(found: list[Proposal], answers: Answers) -> Proposal:
         note(f"There are {len(found)} ways to run it:")
         note(*(one_line(f"  {number}: {one.lines[0]}") for number, one in enumerate(found, 1)))
         if answers.yes or not at_terminal():
-            note("Using the first one. To choose another one: --way NUMBER")
+            note("Using the first one. To choose another one, add --way NUMBER")
         else:
             way = click.prompt("Which one", default=1, type=click.IntRange(1, len(found)))
     if way is not None and not 1 <= way <= len(found):

@@ -42,7 +42,7 @@ def outdated_verb(as_json: bool) -> None:
         elif row["kind"] == "mcpb":
             what += ", a bundle: to update it, remove it and add its newer file"
         elif newest is None:
-            what += ", as its command says" if pinned else ", nothing newer is offered"
+            what += ", pinned by its command" if pinned else ", nothing newer is offered"
         else:
             what += f" -> {newest}" + (", but its command pins the version" if pinned else "")
         say(one_line(f"{row['server']}: {what}"))

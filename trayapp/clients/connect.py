@@ -80,7 +80,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class OwnEntry:
-    """One of our entries: its name, and the options after `multi-mcp stdio`. None keeps the options in the file."""
+    """One of our entries. `options`: those after `multi-mcp stdio`, or None to keep the options in the file."""
 
     name: str = NAME
     options: tuple[str, ...] | None = None

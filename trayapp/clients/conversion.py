@@ -72,7 +72,7 @@ def convert(raw: Any, context: Context) -> tuple[Entry, tuple[str, ...]] | None:
     raw = _of_its_type({str(key): value for key, value in flat(raw).items()})  # a YAML key may be a number
     try:
         json.dumps(raw, ensure_ascii=False, default=str).encode()
-    except UnicodeEncodeError:  # JSON allows `"\\ud800"`, which can be neither written nor sent
+    except UnicodeEncodeError:  # JSON allows `"\ud800"`, which can be neither written nor sent
         raise ValueError("it contains a lone surrogate") from None
     reader = _EntryReader(raw, context)
     entry = reader.read()

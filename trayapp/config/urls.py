@@ -93,7 +93,7 @@ _SECOND_LEVEL = frozenset({"co", "com", "org", "net", "ac", "gov", "edu"})  # la
 
 
 def name_of_url(url: str) -> str:
-    """Return a server's name from its address: `deepwiki` for https://mcp.deepwiki.com/mcp."""
+    """Return a name for the server at an address: `deepwiki` for https://mcp.deepwiki.com/mcp."""
     host = (urlsplit(url).hostname or "").rstrip(".").lower()
     labels = [label for label in host.split(".") if label] or [host]
     if _address(host) is not None or len(labels) == 1:

@@ -41,7 +41,7 @@ def fault() -> str:
 def remedy(system: Path = Path("/proc/sys")) -> str:
     """Return what the user can do about a `fault`. `system`: the folder of the kernel's settings."""
     if _program() is None:
-        return "Install bubblewrap (the package bubblewrap)"
+        return "Install the package bubblewrap"
     for name, bad, good in FORBIDDING:
         with suppress(OSError):
             if (system / name.replace(".", "/")).read_text(encoding="ascii").strip() == bad:

@@ -139,7 +139,7 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 def proxy_environment(port: int) -> dict[str, str]:
-    """Return the variables that make programs use the proxy. Node's own fetch needs the last one."""
+    """Return the variables that make programs use the proxy. Node's own fetch needs NODE_USE_ENV_PROXY."""
     address = f"http://127.0.0.1:{port}"
     names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
     return {**dict.fromkeys(names, address), "NO_PROXY": "", "no_proxy": "", "NODE_USE_ENV_PROXY": "1"}

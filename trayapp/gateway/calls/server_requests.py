@@ -56,7 +56,7 @@ STOPS_WITHIN_S = 30.0  # how long a cancelled call may still ask, unless the pin
 # Why a question is refused: part of the log line and of the server's error
 _NONE = "no client has a call in progress on this server"
 _OVER = "its call has ended"
-_UNCERTAIN = "and the request does not say to which call it belongs"
+_UNCERTAIN = "and the request does not name the call that it belongs to"
 _SEVERAL = f"several sessions have calls in progress on this server, {_UNCERTAIN}"
 _OFF = "the tool of its call was disabled"
 _MOVED = "its call is being sent again on its session's own connection"
@@ -329,7 +329,7 @@ class ServerRequests:
         return True
 
     def drop(self, session: ClientSession, request_id: RequestId | None = None) -> None:
-        """Abandon the parked calls of a session that has ended, or the one of a request that its client cancelled."""
+        """Abandon a session's parked calls: all after its end, or the call of a request that its client cancelled."""
         self._unpark_all(lambda call: call.session is session and request_id in (None, call.request_id))
 
     def abandon(self, call: RoutedCall) -> None:

@@ -58,7 +58,7 @@ class PendingApproval(NamedTuple):
 class Verdict(NamedTuple):
     """The decision about one tool: `item` is served unless `withheld` gives a reason against it.
 
-    `held`: None = it does not wait for approval. `flagged`: it is served, and the user should review it.
+    `held`: set if the tool waits for approval. `flagged`: set if the tool is served, but the user should review it.
     """
 
     item: Item

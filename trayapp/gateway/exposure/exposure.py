@@ -85,7 +85,7 @@ def session_options(given: Mapping[str, Any]) -> SessionOptions:
 
     An empty filter (from an unset variable, say) or a misspelled one is an error: it must not show more than intended.
     """
-    # Empty if the value is not text, None if it was not given.
+    # Each option is "" if its value is not text, and None if it was not given.
     expose, servers, profile = (
         None if (value := given.get(name)) is None else value.strip() if isinstance(value, str) else ""
         for name in OPTIONS
