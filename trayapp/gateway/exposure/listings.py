@@ -342,8 +342,8 @@ def _lacks_variant(variants: tuple[Variant, ...], kind: ClientKind) -> bool:
 def _told_kind(kind: ClientKind, *offers: Offer) -> ClientKind:
     """Return `kind` without the extensions that cannot affect the lists of a server with these offers.
 
-    A server's lists may depend on whether the client supports an extension that the server announces, or Apps if any
-    of its tools has a user interface.
+    A server's lists may depend on the client's support for an extension that the server announces. If any of its tools
+    has a user interface, they may also depend on the support for Apps.
     """
     known = {extension for one in offers for extension in listed_by(one.capabilities or {})}
     known |= {extension for one in offers for extension in listed_by(one.older_capabilities or {})}

@@ -36,7 +36,7 @@ Capabilities = Mapping[str, Any]
 def announced_capabilities(seen: Exposure, *, modern: bool) -> dict[str, Any]:
     """Return the servers' capabilities beyond the gateway's own.
 
-    An extension that the gateway does not know is announced only if exactly one server has it: otherwise its requests
+    An extension unknown to the gateway is announced only if exactly one server has it: otherwise its requests
     could not be routed. `modern`: for a client of 2026-07-28.
     """
     every = seen.capabilities.values()
@@ -153,7 +153,7 @@ def _of_event(seen: SessionView, method: str, params: dict[str, Any]) -> Destina
 
 
 def _with_event_names(own: str, exposed: str, reply: Reply) -> Reply:
-    """Return the answer to events/poll with the name that clients know."""
+    """Return the answer to events/poll with the name that clients use."""
     result = reply.message.get("result")
     if not isinstance(result, dict) or not isinstance(events := result.get("events"), list):
         return reply
@@ -161,7 +161,7 @@ def _with_event_names(own: str, exposed: str, reply: Reply) -> Reply:
 
 
 def named_event(event: Any, own: str, exposed: str) -> Any:
-    """Return an occurrence of an event, with the name that clients know."""
+    """Return an occurrence of an event, with the name that clients use."""
     return {**event, "name": exposed} if isinstance(event, dict) and event.get("name") == own else event
 
 

@@ -1,4 +1,4 @@
-"""Pass servers' notifications about tasks and events on to their sessions, with the names and ids that clients know."""
+"""Pass servers' notifications about tasks and events on to their sessions, with the names and ids that clients use."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class StreamingCall(RoutedCall):
     def __init__(self, session: AskingSession, request: Request, connection: Connection, exposed: str) -> None:
         super().__init__(session, request.id, request, connection)
         self.own = str((request.params or {}).get("name"))
-        self.exposed = exposed  # the name that the client knows
+        self.exposed = exposed  # the name that the client uses
 
 
 class Streams:

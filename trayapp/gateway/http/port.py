@@ -123,7 +123,7 @@ class HttpPort:
                         self._tell(None, settled)
                     await self._news.wait()
                     if self._wanted is None or not self._wanted.enabled:
-                        self._tell(None, settled)  # told before the server ends its streams, which takes a while
+                        self._tell(None, settled)  # reported before the server ends its streams, which takes a while
                     tasks.cancel_scope.cancel()
             finally:
                 if not self._news.is_set():  # after an error, or when the gateway ends, but not when the port moves

@@ -1,4 +1,4 @@
-"""Adapt answers of calls through the one tool to the client: use only content types that it knows, and page long text.
+"""Adapt answers of calls through the one tool to the client's revision, and page long text.
 
 An answer that already fits is passed on unchanged. The whole text of a cut answer is kept for its session.
 """
@@ -31,7 +31,7 @@ def fit_reply(
     `limit`: bytes of text, 0 = no limit. `gone`: returns an error if the tool is gone, otherwise None. `reads`: the
     call was sent as resources/read. Raises JsonError if the answer has to be read and is not valid JSON.
     """
-    # A client that does not know all kinds of parts may need substitutes.
+    # A client that does not support all kinds of parts may need substitutes.
     passes = not reads and KNOWN_PARTS.get(protocol) == ALL_PARTS
     # Text is never longer than its JSON. Without a frame, its length is not known.
     is_short = 0 < len(reply.frame) <= limit and reply.frame.count(b"\\n") < LINES_MOST
@@ -71,9 +71,9 @@ def error_result(error: MultiMcpError, text: str) -> Result:
 
 
 def fitted(result: Result, protocol: str) -> Result:
-    """Return `result` with a list of parts that the revision knows, or `result` itself if it already has one.
+    """Return `result` with a list of parts that the revision defines, or `result` itself if it already has one.
 
-    Unknown parts become text, and known parts get their missing members. Without parts, structured content becomes text.
+    Other parts become text. Known parts get their missing members. Without parts, structured content becomes text.
     """
     content = result.get("content")
     parts = [fitted_part(part, protocol) for part in content] if isinstance(content, list) else []

@@ -6,16 +6,16 @@ server has one connection for all sessions unless one of these rules splits it:
 - Era: the first session takes the server's first connection. A session of the other era gets `NAME#older` or
   `NAME#newer`. If the server supports only one era, sessions of the other one are bridged.
 - Questions: in the newer era a question is the answer to its own call. In the older era a question does not name its
-  call (over HTTP, its stream sometimes does). So a server that has asked (`traits.asks`, kept in the catalog's cache)
-  gets a connection for each session that can answer, `NAME#N`, which announces exactly what the client can do.
-  Sessions that cannot answer share a connection that announces no support for such questions.
+  call (over HTTP, its stream sometimes does). So if a server has asked (`traits.asks`, kept in the catalog's cache),
+  each session that can answer has its own connection to it, `NAME#N`. This connection announces exactly what the client
+  can do. Sessions that cannot answer share a connection that announces no support for such questions.
 - Legacy SSE: a further connection costs no process. So each session that can answer has its own connection from its
   first call on, whether or not the server has asked.
-- Single requests: a session that is a single request has a connection to itself until its answer, `NAME#call-N`, if the
+- Single requests: a session that is a single request has its own connection, `NAME#call-N`, until its answer, if the
   tool it calls has asked. Otherwise it uses the server's first connection, or `NAME#requests` if that one announces
   less than the client can do. There it finds the state that its client's earlier requests have left. A client that is
   killed while it is asked keeps its `NAME#call-N`. If the limit is reached, the call that has waited longest for
-  its client is abandoned for one that needs a connection, but only after `PARKED_S`.
+  its client, at least `PARKED_S`, is abandoned for one that needs a connection.
 - New tools: a server that has not asked may still do so. Calls of a tool that has never answered run for one session at
   a time. A session that has not used the server yet waits `PROVE_S` for another session's call. Then it gets and keeps
   its own connection, because its calls leave state there. All others wait until the other call has asked, has
@@ -33,7 +33,7 @@ server has one connection for all sessions unless one of these rules splits it:
   each session would need a process. One session at a time would give five busy clients half as many calls a second.
 - Capabilities: a new connection announces all that any of its sessions can do. A session whose client can do more
   gets its own connection, or the connection is made again if it has not been used. A session also gets its own
-  connection if the server lists items to it that are missing on the shared one, such as a substitute for clients
+  connection if the shared one lacks items that the server lists to this client, such as a substitute for clients
   without Apps.
 """
 

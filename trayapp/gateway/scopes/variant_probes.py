@@ -4,11 +4,11 @@ The first reading uses the newest era that the server supports, and announces a 
 servers are read again, and the catalog's cache keeps the differences:
 
 - A server that supports both eras is also read in the older one.
-- In the older era, a server that asked a question or changed its lists during the first reading is also read for a
-  client that can do nothing, and so is every server over HTTP. If the result differs, it is also read for each kind of
-  client that connects.
-- A server that announces an extension, or has Apps, is also read for the first client whose support for these differs
-  from that of the clients it was read for.
+- In the older era, every server over HTTP is also read for a client that can do nothing. So is any other server that
+  asked a question or changed its lists during the first reading. If the result differs, the server is also read for
+  each kind of client that connects.
+- A server that announces an extension, or has Apps, is also read for a client whose support for these differs from that
+  announced in all earlier readings.
 
 Servers are read again in the background. But a client's first list waits for the reading for its kind, since many
 clients list once and ignore list_changed. If the list is the one tool, that tool's first search waits instead. A server
