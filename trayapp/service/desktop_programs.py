@@ -47,7 +47,7 @@ def open_url(url: str, environ: Mapping[str, str], patience_s: float = 0.0) -> b
 
 
 def copy(text: str, environ: Mapping[str, str]) -> bool:
-    """Copy `text` to the clipboard. Return False if no program can do it."""
+    """Copy `text` to the clipboard. Return False if there is no program for this or if it fails."""
     program = CLIPBOARD.get(sys.platform, "wl-copy")
     found = shutil.which(program, path=environ.get("PATH"))
     if found is None or (program == "wl-copy" and not environ.get("WAYLAND_DISPLAY")):

@@ -42,7 +42,7 @@ class SingleTray:
         self._listener: socket.socket | None = None
 
     def take(self) -> int | None:
-        """Take the lock. If another tray holds it, return that tray's process id (0: unknown). Raises StorageError."""
+        """Take the lock and return None, or return the process id of its holder (0: unknown). Raises StorageError."""
         return self._lock.take()
 
     def serve(self, answer: Answer) -> None:

@@ -382,7 +382,7 @@ class Supervisor:
             self._on_crash(f"The gateway did not answer for {seconds:.0f} s and was killed")
 
     def _on_stream_end(self, watch: Stream) -> None:
-        """Handle the end of the stream. Find out how our gateway ended, or kill it if it still runs."""
+        """Handle the end of the stream: wait for our gateway to end, and kill it if it does not."""
         stopping = watch.stopping
         self._disconnect()
         if self._process is None:

@@ -440,7 +440,7 @@ def _held(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the key and value of each holder of servers, searching up to this many levels.
 
-    In the same mapping, a key that holds the servers of a known client hides keys that only look like holders.
+    In each mapping, the keys of known clients come first. A key with servers hides keys that only look like holders.
     `certain`: the document is below a key with `mcp` in its name, so anything in the form of an entry is an entry.
     """
     held: set[str] = set()

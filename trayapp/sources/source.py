@@ -87,14 +87,14 @@ class Variable:
     stays: bool = False  # without a value from the user, the author's empty text stays
 
     def hint(self) -> str:
-        """Return a note for the user about the value's form, "" if there is none."""
+        """Return a note for the user about the form of the value, or "" if any form is valid."""
         least = "" if self.least is None else f"at least {self.least:g}"
         most = "" if self.most is None else f"at most {self.most:g}"
         several = f"several values, separated by {os.pathsep}" if self.multiple else ""
         return ", ".join(filter(None, (least, most, several)))
 
     def checked(self, text: str) -> str:
-        """Return a value in the server's form, without `~` in paths or spaces around its parts. Raises UsageError."""
+        """Return a value as the server needs it, with `~` expanded in paths. Raises UsageError if it is invalid."""
         parts = [part.strip() for part in re.split(rf"[{os.pathsep}\n]", text)] if self.multiple else [text]
         return os.pathsep.join(self._checked(part) for part in parts if part or not self.multiple)
 
@@ -187,10 +187,10 @@ def given_names(source: Source) -> set[str]:
 def with_variants(source: Source, variants: Sequence[Source]) -> Source:
     """Return a source, with the variables and headers of other ways to start the same server added.
 
-    A variable or header that one way lacks is optional, such as A and B in `A=... x` and `B=... x`. A way that has
-    neither variables nor headers counts only if all ways have the same `kind`. If the ways differ only in one plain
-    word, the user may choose. The source is unchanged if a variable is a placeholder in one way and a value in another.
-    Raises TemplateError if the ways differ in more than one plain word.
+    A variable or header that any way lacks is optional, such as A and B in `A=... x` and `B=... x`. A way that has
+    neither variables nor headers counts only if all ways have the same `kind`. If only one value differs, and is a
+    plain word in each way, the user may choose. The source is unchanged if a variable is a placeholder in one way and
+    a value in another. Raises TemplateError for other differences between values.
     """
     given: list[dict[Keys, None]] = [
         {(place, str(name)): None for place in PAIRS for name in one.entry.get(place) or {}} for one in variants
@@ -226,7 +226,7 @@ def with_variants(source: Source, variants: Sequence[Source]) -> Source:
 
 
 def without_env(entry: Entry) -> Entry:
-    """Turn an entry with the command `env NAME=VALUE PROGRAM` into one that starts PROGRAM, with NAME as a variable."""
+    """Return an entry for `env NAME=VALUE PROGRAM` that starts PROGRAM, with NAME as a variable; others unchanged."""
     words = words_of(entry)
     count = 1 + sum(1 for _ in takewhile(re.compile(r"[A-Za-z_]\w*=").match, words[1:]))
     if words[0] not in ("env", "/usr/bin/env") or not 1 < count < len(words):
@@ -236,7 +236,7 @@ def without_env(entry: Entry) -> Entry:
 
 
 def with_words_apart(entry: Entry) -> Entry:
-    """Return an entry, with an argument that contains several words (`"-y pkg run"`) split into these words."""
+    """Return an entry in which an argument of several words (`"-y pkg run"`) is split into these words."""
     words = words_of(entry)
     package = package_of(words)
     for at, word in enumerate(words[1:], 1):
@@ -261,7 +261,7 @@ def _options(entry: Mapping[str, Any]) -> list[str]:
 
 
 def with_value(entry: Entry, variable: Variable, value: str) -> Entry:
-    """Return the entry with a user's value in place of a placeholder. Without one, remove the optional part."""
+    """Return the entry with a user's value in place of a placeholder. If `value` is empty, remove the optional part."""
     head, *rest = variable.keys
     if not rest:
         return {**entry, str(head): _replaced(str(entry.get(str(head), "")), variable, value)}

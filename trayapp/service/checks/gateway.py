@@ -113,7 +113,7 @@ def stale_processes(context: CheckContext) -> list[CheckResult]:
         owner = path.stem.split("-")[1]  # the rest of the name distinguishes gateways with the same process id
         if not (owner.isdecimal() and _is_alive(int(owner), path)):
             registries.append(path)
-    left: list[int] = []  # server processes, without their descendants, which only the next gateway finds
+    left: list[int] = []  # server processes; only the next gateway also finds their descendants
     for path in registries:
         with suppress(OSError):
             rows = path.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -67,7 +67,7 @@ class BusNotifications:
         self._one_at_a_time = threading.Lock()
 
     def join(self, bus: SessionBus) -> None:
-        """Set the bus. Call this only once. Nothing is shown before."""
+        """Set the bus. Call this only once. Until then, nothing is shown."""
         bus.follow(SERVER, self._server_is)
         bus.listen(SERVER, SERVER, "ActionInvoked", self._action_invoked)
         bus.listen(SERVER, SERVER, "NotificationClosed", self._closed)
@@ -76,7 +76,7 @@ class BusNotifications:
     def show(self, notice: Notice, click: Click) -> bool:
         """Show a notice, replacing the one with the same key. Return False if it is not shown.
 
-        `click` gets the action of the chosen button. It is called on the bus's thread and must not block. If the
+        `click` gets the action that the user chooses. It is called on the bus's thread and must not block. If the
         server supports no buttons, they are omitted.
         """
         if self._bus is None:

@@ -217,7 +217,7 @@ class Assessment:
 
 
 def assess(state: TrayState) -> Assessment:
-    """Assess a state. Without a serving gateway the assessment is empty."""
+    """Assess a state. Without a serving gateway, the assessment is empty."""
     snapshot = state.snapshot if state.child in ANSWERS and not state.hangs else None
     if snapshot is None or snapshot.gateway.state != "running":
         return Assessment()

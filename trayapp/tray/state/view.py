@@ -316,7 +316,7 @@ def _offer(offered: tuple[Offered, ...]) -> tuple[Entry, ...]:
 def _first_few(key: str, wants: Iterable[Item], way: str, thing: str = "server") -> tuple[Item, ...]:
     """Return the entries. If there are too many, move the rest into a submenu.
 
-    `way`: the label of the submenu, in which `{}` is replaced, for example by `3 more servers`.
+    `way`: the label of the submenu, in which `{}` is replaced, for example with `3 more servers`.
     """
     entries = tuple(wants)
     if len(entries) <= WANTS_SHOWN + 1:
@@ -367,7 +367,7 @@ def _failure(server: ServerStatus) -> Item:
 
 
 def _problem(problem: Problem) -> Item:
-    """Return an entry whose click opens the file. If its text does not fit or it has a hint, both are in a submenu."""
+    """Return an entry that opens the file. If the text is too long or there is a hint, a submenu shows the rest."""
     key, text = f"want/problem/{keyed(identity(problem))}", texts.fit(f"! {texts.problem_words(problem)}")
     click = Action(Verb.OPEN_FILE, problem.file)
     lines = texts.problem_lines(problem)
