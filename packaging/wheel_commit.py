@@ -1,4 +1,4 @@
-"""Hatchling build hook that records the commit in a wheel. Never here: the version (trayapp/__init__.py)."""
+"""A Hatchling build hook that records the commit in a wheel. Never here: the version (trayapp/__init__.py)."""
 
 from __future__ import annotations
 

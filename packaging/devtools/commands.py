@@ -90,7 +90,7 @@ def _test(args: list[str]) -> int:
 
 
 def _build(args: list[str]) -> int:
-    """Build the packages in .venv with the test requirements, which include PyInstaller."""
+    """Build the packages with the Python of .venv. The test requirements include PyInstaller."""
     from devtools.package import build_packages, build_twice
 
     build = build_twice if TWICE in args else build_packages
@@ -122,13 +122,13 @@ def _lock(args: list[str]) -> int:
 
 
 def _icons(args: list[str]) -> int:
-    """Draw the icons in .venv, which has the libraries for it."""
+    """Draw the icons with the Python of .venv, which has the libraries for it."""
     ensure_app()
     return _run_module("devtools.drawing", args[0] if args else ROOT / "build" / "icons")
 
 
 def _guide(args: list[str]) -> int:
-    """Write the guide's generated pages in .venv, from the verbs of the program there."""
+    """Write the guide's generated pages, from the verbs of the program in .venv."""
     ensure_app()
     return _run_module("devtools.guide")
 

@@ -25,7 +25,7 @@ from trayapp.tray.state.tray_state import IconKind
 
 ASSETS = ROOT / "assets"
 FINEST, COARSEST = 16, 4  # samples per pixel along each side, for small pictures and for large ones
-MOST_SAMPLES = 1024  # most samples along a side, unless COARSEST requires more
+MOST_SAMPLES = 1024  # limit on the samples along a side, unless COARSEST requires more
 NAME = "multi-mcp"
 WINDOWS = (16, 20, 24, 32, 40, 48, 64, 256)  # the sizes that Windows uses at 100 to 250 % and in Explorer
 APPLE = (16, 32, 64, 128, 256, 512, 1024)  # each is also the picture of half its size for Retina displays
@@ -301,7 +301,7 @@ def _ends(shape: Shape, axis: int) -> set[float]:
 
 
 def _moved(values: list[float], width: int, ends: set[float]) -> list[float]:
-    """Return the coordinates: the lowest and the highest snapped, and the others scaled in proportion."""
+    """Return the coordinates, with the lowest and the highest snapped and the others scaled in proportion."""
     low, high = min(values), max(values)
     to_low, to_high = (_to_grid(value, 0 if value in ends else width) for value in (low, high))
     if math.isclose(low, high):

@@ -14,7 +14,7 @@ from devtools.steps import StepFailed, run
 BUNDLE_ID = "dev.multimcp.tray"  # also used by the LaunchAgent (service/autostart)
 BUNDLE_TYPE = "dev.multimcp.mcpb"
 ENTITLEMENTS = PACKAGING / "macos" / "entitlements.plist"
-IDENTITY = "MULTI_MCP_CODESIGN"  # "Developer ID Application: ..."
+IDENTITY = "MULTI_MCP_CODESIGN"  # such as "Developer ID Application: ..."
 PROFILE = "MULTI_MCP_NOTARY_PROFILE"  # the name of a profile that `xcrun notarytool store-credentials` made
 UNSIGNED = "MULTI_MCP_UNSIGNED"  # "1": an unsigned build for personal use
 

@@ -1,4 +1,4 @@
-"""The packaged program `multi-mcp-shim`: the shim, and two other small programs of the standard library.
+"""The packaged program `multi-mcp-shim`: the shim, and two other small programs that need only the standard library.
 
 `multi-mcp-shim [stdio] [OPTION ...]`, `multi-mcp-shim guardian REGISTRY`, `multi-mcp-shim sample-server`. Never here:
 imports that slow the shim's start.

@@ -129,8 +129,8 @@ class Callback:
     def paste(self, address: str) -> None:
         """Accept the address that a browser on another machine was sent to, with the answer in it.
 
-        Raises SignInError if the sign-in was already answered, or if the address is not its own.
-        After a wrong address, it keeps waiting.
+        Raises SignInError if the sign-in was already answered, or if the address is not its own. After a wrong
+        address, it keeps waiting.
         """
         text = address.strip().partition("#")[0]
         query = text.partition("?")[2] or text
@@ -224,7 +224,7 @@ class Callback:
 
 @asynccontextmanager
 async def listening(server: str, port: int = 0) -> AsyncIterator[Callback]:
-    """Yield a Callback that listens until the end of the block. `port` 0 = a random one. Raises SignInError."""
+    """Yield a Callback that listens until the end of the block. Port 0 means a random port. Raises SignInError."""
     try:
         listener = await anyio.create_tcp_listener(local_host=HOST, local_port=port)
     except OSError as error:

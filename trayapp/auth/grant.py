@@ -16,7 +16,7 @@ from trayapp.model.errors import ExitCode, MultiMcpError
 
 LEFT_ALONE = "/?%:@!$&'()*+,;=~-._"  # characters of an address that need no escape, or are already escaped
 KEY_HEX = 32  # hex digits of an address's SHA-256 in the name of its record
-RENEW_AHEAD_S = 60.0  # renew this long before expiry, or a fifth of the lifetime: requests take time, and clocks differ
+RENEW_AHEAD_S = 60.0  # time before expiry, at most a fifth of the lifetime, for slow requests and differing clocks
 LONGEST_LIFE_S = 10 * 365 * 86_400.0
 LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999
 # The source of a client: our registration (RFC 7591), the user, or a metadata document.

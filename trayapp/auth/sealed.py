@@ -29,7 +29,7 @@ SET_PASSPHRASE = f"Set {PASSPHRASE} in the environment of the gateway, or instal
 
 
 class SealedFile:
-    """Records in the encrypted file. `passphrase` "" = the key is in `keyring`."""
+    """Records in the encrypted file. If `passphrase` is empty, the key is in `keyring`."""
 
     def __init__(self, path: Path, passphrase: str, keyring: Entries | None = None) -> None:
         self._path = path

@@ -235,7 +235,7 @@ class Vault:
             await self._do(put, asked, writing=writing)
         except KeyringUnavailableError:
             return False
-        except asyncio.CancelledError:  # nobody waits any longer; the next try shows if it was stored
+        except asyncio.CancelledError:  # nobody waits any longer; the next try shows whether it was stored
             self._unavailable.set()
             raise
         return True

@@ -62,7 +62,7 @@ class Peer:
 async def shake_hands(
     channel: Channel, capabilities: Mapping[str, Any], hint: str = "", patience_s: float = PROBE_PATIENCE_S
 ) -> Peer:
-    """Negotiate a revision and return the peer. `hint` is the revision to begin with ("" = none).
+    """Negotiate a revision and return the peer. `hint` is the revision to begin with, or "".
 
     Begin with server/discover, and send initialize if that fails or has no answer within `patience_s` seconds. With a
     hint of the older era, begin with initialize, and try the newer era only if the server names it or does not support
@@ -148,7 +148,7 @@ async def _initialize(channel: Channel, capabilities: Mapping[str, Any]) -> Peer
     channel.adopt("")
     result = await channel.send_raw_request("initialize", params, cancel_on_abandon=False)
     protocol = result.get("protocolVersion")
-    if protocol in MODERN_VERSIONS:  # it has no initialize: use server/discover instead
+    if protocol in MODERN_VERSIONS:  # this revision has no initialize: use server/discover instead
         why = f"The server answered initialize with {protocol}"
         raise RpcError(UNSUPPORTED_PROTOCOL_VERSION, why, {"supported": [protocol]})
     if protocol not in HANDSHAKE_VERSIONS:

@@ -1,4 +1,4 @@
-"""Run the commands that provide secrets: `${cmd:op read op://vault/item}` in a server's entry.
+"""Commands that provide secrets: `${cmd:op read op://vault/item}` in a server's entry.
 
 Only a command that the user has approved, word for word, is run. No shell is involved. The output is a secret: it goes
 to the server and never into a log. The command runs at each start of the server, so that a rotated secret takes effect.

@@ -31,7 +31,7 @@ AGAIN_S = 1.0  # the wait after a broken request: a restarted server is back by 
 AGAIN_MOST_S = 60.0  # the wait doubles up to this while the request keeps breaking
 TAKES_WITHIN_S = 10.0  # a server that has not acknowledged the request by then never will
 OVERLAP_S = 0.5  # how long a replaced request stays open over HTTP: its updates may come after the acknowledgment
-OVERLAPS_MOST = 4  # most periods of OVERLAP_S to wait while either request lacks updates that the other has delivered
+OVERLAPS_MOST = 4  # limit on the OVERLAP_S periods to wait while either request lacks updates that the other delivered
 
 
 class Listening:

@@ -258,7 +258,7 @@ def _entry(
         _check_url(url)
     entry: dict[str, Any] = {"url": url} if url else {"command": command[0], "args": list(command[1:])}
     if command and not entry["args"]:
-        entry = {"command": [command[0]]}  # a list, to never split a path with blanks
+        entry = {"command": [command[0]]}  # a list, so that a path with spaces is not split
     entry |= {"env": env} if env else {}
     entry |= {"headers": headers} if headers else {}
     entry |= more

@@ -101,7 +101,7 @@ def _say_version(context: click.Context, option: click.Parameter, wanted: bool) 
 def program(context: click.Context, autostart: bool) -> int | None:
     """All your MCP servers behind one endpoint.
 
-    Without a verb: run the app.
+    Without a verb, run the app.
     """
     if context.invoked_subcommand is not None:
         return None

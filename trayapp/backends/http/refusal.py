@@ -1,4 +1,7 @@
-"""HTTP refusals, and the errors that users get for them. Loads no HTTP library: `connect` imports this at the start."""
+"""HTTP refusals, and the errors that users get for them.
+
+This module loads no HTTP library, since `connect` imports it at start-up.
+"""
 
 from __future__ import annotations
 

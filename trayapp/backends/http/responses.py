@@ -28,7 +28,7 @@ _NO_SESSION = re.compile(
     r"|\bsession\b.{0,60}\b(?:not found|not exist|expired|unknown|invalid|not initialized|terminated)\b",
     re.IGNORECASE | re.DOTALL,
 )
-# The TypeScript SDK's transport answers this after a restart, before it looks at the request
+# The TypeScript SDK's transport sends this after a restart, before it looks at the request
 _NOT_INITIALIZED = re.compile(r"\bnot (?:yet )?(?:been )?initiali[sz]ed\b|\bbefore initiali[sz]ation\b", re.IGNORECASE)
 
 

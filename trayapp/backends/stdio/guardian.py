@@ -61,7 +61,7 @@ def alive(identity: Identity) -> bool:
 
 
 def tag_of(mark: str) -> int:
-    """Return a mark's tag: a hash of the gateway's part (FNV-1a), then the server's number, or 0 for a prefix."""
+    """Return a mark's tag: a hash (FNV-1a) of the gateway's part, followed by the server's number (0 for a prefix)."""
     gateway, _, number = mark.rpartition("-")
     tag = 0xCBF29CE484222325
     for byte in gateway.encode():

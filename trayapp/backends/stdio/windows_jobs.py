@@ -1,4 +1,4 @@
-"""Windows job objects, one for each server. When the gateway ends, a job ends its server with all descendants.
+"""Windows job objects, one per server. A job ends its server with all descendants, at the latest with the gateway.
 
 `kernel32` is passed in, so that the calls can be tested on any system.
 """

@@ -17,7 +17,7 @@ CHARS_MOST = 4_000  # characters of a query that count: keeps the work bounded
 WORDS_MOST = 48  # words of a query that count: keeps the work bounded
 GUESSED_MOST = 4  # unknown words whose meaning is guessed: in a long question, the known words suffice
 JOINED_SHORTEST = 6  # characters of two words joined into one
-SYNONYM_WORTH = 0.75  # relative to the word itself
+SYNONYM_WORTH = 0.75  # of a synonym, relative to the word itself
 USERS_WORTH = 0.95  # relative to the word itself, for a synonym from the settings
 GUESS_WORTH = 0.7  # relative to the word itself, for the likely meaning of a misspelled word
 # The word after one of these is a verb.
@@ -83,7 +83,7 @@ class Query:
     servers: Mapping[str, float] = field(default_factory=dict)  # stem -> how clearly it names a server (0 to 1)
     gains: dict[str, list[tuple[int, float]]] = field(init=False, default_factory=dict)  # stem -> (index of term, gain)
     worths: dict[str, float] = field(init=False, default_factory=dict)  # stem -> its best worth for a term
-    rarity: float = field(init=False, default=0.0)  # of all terms, except `extra` ones
+    rarity: float = field(init=False, default=0.0)  # sum over all terms, except `extra` ones
 
     def __post_init__(self) -> None:
         for place, term in enumerate(self.terms):
