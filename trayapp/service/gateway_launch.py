@@ -91,8 +91,8 @@ def await_ready(
 ) -> None:
     """Wait until a gateway answers in the runtime folder `run`.
 
-    Raises NoGatewayError after `timeout_s` seconds, or as soon as `process` has died. The error then quotes the end of
-    `log_file`.
+    Raises NoGatewayError after `timeout_s` seconds, or as soon as `process` has died, unless it found another gateway
+    running. If `process` has died, the error quotes the end of `log_file`.
     """
     from trayapp.model.errors import NoGatewayError
     from trayapp.wire.control import connect

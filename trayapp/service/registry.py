@@ -86,7 +86,7 @@ class ServerRegistry:
         self._now = now
 
     def find(self, text: str) -> RegistryAnswer:
-        """Search for words. Return the entries with any of the words in their names, best first (see _rank)."""
+        """Search for the first WORDS_MOST words. Return entries with any of them in the name, best first (_rank)."""
         words = list(dict.fromkeys(text.lower().split()))[:WORDS_MOST]
         answers = [self._search(word, PAGES_MOST) for word in words]
         cuts = []

@@ -204,7 +204,7 @@ def _filled(entry: Entry, options: Mapping[str, Variable], place: BundlePlace) -
 
 
 def _with_folders(text: str, place: BundlePlace, options: Mapping[str, Variable] | None = None) -> str:
-    """Return a text with the bundle's own variables replaced. References to `options` stay."""
+    """Return a text with the bundle's own variables replaced. References to `options` stay; others raise an error."""
 
     def value(found: re.Match[str]) -> str:
         name = found[1]

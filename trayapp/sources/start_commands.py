@@ -257,7 +257,7 @@ def read_start_command(words: Sequence[str]) -> Source:
             raise UnclearSourceError(f"{behind[0]} starts no server")
         behind = behind[1:]  # without the program from that package
     elif program in ("cargo", "dotnet", "npm", "pnpm", "yarn") and "--" in words:
-        behind = words[words.index("--") + 1 :]  # the arguments of the program that it builds or runs
+        behind = words[words.index("--") + 1 :]  # the arguments of the program that the command builds or runs
     built = program in ("cargo", "dotnet", "npx", "bunx", "pnpx", "uvx", "pipx") or (
         program == "go" and words[2:3] and words[2][0] == "."
     )
@@ -348,7 +348,7 @@ def _setup_verb(behind: Sequence[str]) -> str:
 
 
 def is_quoted_command(word: str) -> bool:
-    """Return True for a whole command in one word, as in `"npx -y pkg"`. False for a path with spaces."""
+    """Return True if a word is a whole command of a runner (`"npx -y pkg"`), not just a path with spaces."""
     first, blank, _ = word.partition(" ")
     return bool(blank) and program_of(first) in RUNNERS
 

@@ -67,7 +67,7 @@ class Painter:
         self._shown: TrayView | None = None
 
     def render(self, view: TrayView) -> None:
-        """Show a view."""
+        """Show a view. Update only what differs from the previous view."""
         before, self._shown = self._shown, view
         if before is None or before.icon is not view.icon:
             self._icon.attention = view.icon in WANTS_EYES  # pystray's own icons store it as a plain attribute

@@ -65,7 +65,7 @@ def begins_answer(head: bytes) -> bool:
 
 
 def find_outer_id(head: bytes, tail: bytes) -> bytes | None:
-    """Return the id, as JSON text, of a frame too large or too broken to parse, from its first and last bytes."""
+    """Return the id (JSON text) in the first or last bytes of a frame that cannot be parsed; None if not found."""
     match = _ANY_HEAD.match(head)
     if match is None and _ANY_START.match(head):
         match = _TAIL.search(tail)

@@ -1,6 +1,6 @@
 """JSON to and from bytes, nearly as fast as orjson but lossless: large integers and lone surrogates survive.
 
-`dumps` writes every value that `loads` returns without loss. `salvaged` replaces the unreadable entries of a message
+`dumps` writes every value that `loads` returns, without loss. `salvaged` replaces the unreadable entries of a message
 with null, and `well_formed` repairs values that strict parsers reject.
 """
 

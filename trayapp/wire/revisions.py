@@ -69,7 +69,7 @@ def enveloped(
 
 
 def without_envelope(params: Params) -> Params:
-    """Return the params of a 2026-07-28 request as an older server may see them, other params unchanged."""
+    """Return the params of a 2026-07-28 request as an older server may see them; other params unchanged."""
     if params is None or not has_envelope(params):
         return params
     kept = {key: value for key, value in params.items() if key != "_meta" and key not in _OF_RETRY}

@@ -104,7 +104,7 @@ class StatusNotifierIcon:
         self._change(title=text)
 
     def attention(self, wanted: bool) -> None:
-        """Request that panels not hide the icon among the unimportant ones."""
+        """If `wanted`, request that panels not hide the icon among the unimportant ones."""
         self._change(attention=wanted)
 
     def menu(self, menu: Iterable[Any] | None) -> None:
