@@ -33,7 +33,7 @@ class Layers(Protocol):
     """A reader of the layers in `settings.imports` (clients/servers)."""
 
     def read(self, names: Sequence[str], file: str) -> tuple[Imported, ...]:
-        """Return the layers. A problem with the names counts as a problem of `file`. Blocks; never raises."""
+        """Return the layers. A problem with the names counts as a problem of `file`. Blocks. Never raises."""
 
     def signature(self, names: Sequence[str]) -> object:
         """Return a value that changes when a file of the layers is saved. Blocks for a few stat calls."""

@@ -187,7 +187,7 @@ def _safe(value: Any, text: str) -> str:
     """
     if "\\" not in text:
         return text
-    left = [TEXT_MOST * 2]  # characters still to read; `_cut` drops what follows
+    left = [TEXT_MOST * 2]  # characters still to read. `_cut` drops what follows
 
     def safe(inner: Any) -> Any:
         if isinstance(inner, str):

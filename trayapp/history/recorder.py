@@ -33,7 +33,7 @@ WORK_S = 0.01
 REST_S = 4 * WORK_S  # sleep after that work: most of the time remains for calls
 BEHIND_S = 0.5  # once a call has waited this long for its row, rests are short: a kill loses at most 1 s of calls
 ROWS_AT_ONCE = 1_000  # rows per transaction: after each one, the thread waits for the GIL
-BATCHES_MOST = 50  # batches that may wait for a slow disk; calls beyond them are dropped
+BATCHES_MOST = 50  # batches that may wait for a slow disk. Calls beyond them are dropped
 RETRY_S = 5.0  # pause after a failure: a full disk must not be retried with every batch
 
 Result = TypeVar("Result")
@@ -78,7 +78,7 @@ class Throttle:
 class Recorder:
     """The history of one gateway. Methods below the line `thread` run in one thread, all others on the event loop.
 
-    `settings`: returns the current settings. Listeners are called on the loop after each batch and after `clear`;
+    `settings`: returns the current settings. Listeners are called on the loop after each batch and after `clear`.
     `changed` is called there when `problem` changes.
 
     The class is broad because the event loop and the thread share today's count and the problem.

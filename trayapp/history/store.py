@@ -18,17 +18,17 @@ from trayapp.history.ended_call import FAILURES
 from trayapp.history.record import Row
 from trayapp.model.errors import StorageError
 
-LOCKED_S = 1.0  # time to wait for another program's lock; after that, the file is set aside
+LOCKED_S = 1.0  # time to wait for another program's lock. After that, the file is set aside
 PRUNED_PART = 10  # when the file is full, the oldest tenth of its rows is deleted
 FULL = 0.95  # share of the size limit at which the file is full: indexes and the write-ahead log need the rest
 WAL_BYTES = 1 << 20
 CACHE_KIB = 256  # page cache. The default of 2 MiB is not needed: rows are appended, and the system caches the file
 DAY_S = 86_400.0
-INSERTED_AT_ONCE = 50  # rows per statement; SQLite before 3.32 takes at most 999 values in one statement
+INSERTED_AT_ONCE = 50  # rows per statement. SQLite before 3.32 takes at most 999 values in one statement
 LIST_MOST = 500
 # Parts of SQLite's messages for a file that is damaged, not a database, has other tables, or is locked for too long.
 _UNUSABLE = ("malformed", "not a database", "corrupt", "locked", "has no column", "no such table")
-FEW = 1000  # the most calls to look up by id in the word index; beyond that, the index is searched in order
+FEW = 1000  # the most calls to look up by id in the word index. Beyond that, the index is searched in order
 
 _COLUMNS = Row._fields[:-2]  # all but `arguments` and `result`, which have a separate table
 _SETUP = f"""

@@ -27,7 +27,7 @@ _ESCAPE = late(r"(\\(?:x|u)\{?[0-9A-Fa-f]{2,5}\}?)")
 _BASE32 = late(rf"\b[A-Z2-7]{{{RUN_SHORTEST},}}={{0,6}}")
 _WRAPPED = late(
     r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{4,}+\s++){2,}[A-Za-z0-9+/_-]{2,}={0,2}"
-)  # base64 with spaces in it; ordinary words rarely decode
+)  # base64 with spaces in it. Ordinary words rarely decode
 _NUMBERS = late(r"(?:\b[0-9]{2,3}\b[ ,;]{1,2}){11,}[0-9]{2,3}|(?:\b[01]{8}[ ,;]{0,2}){9,}")
 _UPPER, _LOWER, _DIGITS = string.ascii_uppercase, string.ascii_lowercase, string.digits
 
@@ -209,7 +209,7 @@ _APART = late(rb"\.l\.{1,2}l\.{1,2}l\.")  # inside a spaced-out word
 _WITH_DIGITS = late(r"(?<![\w@$])(?=[a-z]*[013457@$])(?=[013457@$]*[a-z])[a-z013457@$]{3,}(?![\w@$])")
 _LETTERS = str.maketrans("013457@$", "oieastas")
 _NO_LETTER = late("[^a-z0-9]")
-_SPACED, _SPACED_TOO = (  # first a long spaced-out word; if that is found, any spaced-out word
+_SPACED, _SPACED_TOO = (  # a long spaced-out word and, if one is found, any spaced-out word
     late(rf"(?<![a-z0-9])(?:[a-z](?:[-._*·|]|  ?)(?! )){{{least},}}[a-z](?![a-z0-9])") for least in (4, 1)
 )
 

@@ -21,7 +21,7 @@ class Finding(NamedTuple):
     severity: Severity
     where: str  # place in the definition
     evidence: str  # the server's text, cleaned, shortened and on one line
-    reason: str = ""  # why it is suspicious: a sentence for a person
+    reason: str = ""  # why it is suspicious, as a sentence for people
     marked: str = ""  # the part of `evidence` that a rule matched, or empty
 
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from trayapp.model.late import late
 
 STEGANOGRAPHY = 8  # invisible characters in one text, anywhere: enough to encode a letter in bits
-SELECTOR_RUN = 3  # variation selectors in a row; a normal character takes one
-PRIVATE_RUN = 3  # private-use characters in a row; in prose, icons of a font do not follow each other
+SELECTOR_RUN = 3  # variation selectors in a row. A normal character takes one
+PRIVATE_RUN = 3  # private-use characters in a row. In prose, icons of a font do not follow each other
 FAR_AWAY = 120  # consecutive spaces or tabs after which nobody expects more text
 FAR_BELOW = 30  # consecutive blank lines after which nobody expects more text
 
@@ -67,7 +67,7 @@ SUSPECTS = (  # a class of invisible and unprintable characters
     f"[{_TAG}\u202a-\u202e\u2066-\u2069{_ZERO}\ue000-\uf8ff\U000f0000-\U0010fffd\ufe00-\ufe0e\U000e0100-\U000e01ef"
     "\x00-\x08\x0e-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 )
-_PLAIN = bytes(range(0x20, 0x7F))  # printable ASCII; deleted first, so that little is left to check
+_PLAIN = bytes(range(0x20, 0x7F))  # printable ASCII, deleted first so that little is left to check
 _SUSPECT = late(f"{SUSPECTS}|\ufe0f{{2}}")  # one U+FE0F is the variation selector in many emoji
 
 # Letters that look like an ASCII letter (Unicode TR39, those that can pass for it in a name): Cyrillic, Greek, others.

@@ -28,7 +28,7 @@ UNREAD = "size.orders"
 UNREAD_ORDERS = "that reads like instructions than can be checked"
 LOOKED_CONCEALED = 3_000  # limit of the search in decoded and transformed texts
 LOOKED_BESIDE = 40  # cost of one search in addition to the sentence's length
-QUOTED_MOST = 8  # quoted or forbidden matches of one rule that are ignored in a sentence; the next match counts
+QUOTED_MOST = 8  # quoted or forbidden matches of one rule that are ignored in a sentence. The next match counts
 QUOTE_NEAR = 50  # characters before a quotation in which a word like `example` may introduce it
 _QUOTED = late(
     r"\b(?:e\.g\.|(?:such as|like|example|for instance|phrases?|patterns?|attempts?|detects?|injections?|"

@@ -18,7 +18,7 @@ SKILL = "(skill) "  # prefix of a skill's subject name: like a changed tool, a c
 # Members of a prompt, resource, template or event that reach a model or a person. A URI may be shown in place of a
 # missing description.
 TOLD = ("title", "description", "uri", "uriTemplate", "mimeType", "annotations", "inputSchema", "payloadSchema")
-SCREENED_TOGETHER = 10  # definitions; ten typical ones have 7 KB, and more would hardly save time
+SCREENED_TOGETHER = 10  # definitions. Ten typical ones have 7 KB, and more would hardly save time
 _BEGINNINGS = tuple(KINDS.values())
 
 

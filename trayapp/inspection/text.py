@@ -9,8 +9,8 @@ from trayapp.model.late import late
 from trayapp.model.offer import Item
 
 FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
-READ_MOST = 100_000  # characters of one definition; the longest known legitimate one has 15,000
-TOGETHER = 600  # characters; longer sentences are searched in overlapping parts
+READ_MOST = 100_000  # characters of one definition. The longest known legitimate one has 15,000
+TOGETHER = 600  # characters. Longer sentences are searched in overlapping parts
 REACH = 200  # characters that a match may span: parts of a longer sentence overlap by this many
 
 _END = late(r"[.!?。！？](?<!e\.g\.|i\.e\.)(?:(?<=[.!?]) |(?<=[。！？]) ?)")

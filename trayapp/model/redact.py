@@ -19,10 +19,10 @@ from trayapp.model.text import visible
 
 __all__ = ["KNOWN", "REDACTED", "KnownSecrets", "LineRedactor", "redacted"]
 
-SHORTEST = 8  # characters; a shorter value may be an ordinary word
+SHORTEST = 8  # characters. A shorter value may be an ordinary word
 SHORTEST_MIXED = 6  # characters of a value with both letters and digits
-WORD_LONGEST = 9  # letters; a shorter word, such as `postgres`, is more often a name than a password
-MOST = 1_000  # values of each kind; beyond that, the value noted longest ago is forgotten (such as an old token)
+WORD_LONGEST = 9  # letters. A word that is no longer, such as `postgres`, is more often a name than a password
+MOST = 1_000  # values of each kind. Beyond that, the one noted longest ago, such as an old token, is forgotten
 _TAGS = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
 _QUOTES = {ord('"'): "&quot;"}
 _HTML = (_TAGS, _TAGS | _QUOTES, *(_TAGS | _QUOTES | {ord("'"): code} for code in ("&#x27;", "&#39;", "&apos;")))
@@ -41,7 +41,7 @@ class KnownSecrets:
         """Add secrets, except everyday words. `renewed` ones, such as tokens, never displace others."""
         kept = self._renewed if renewed else self._lasting
         parts: list[str] = []
-        for value in values:  # each line of a multi-line secret, too, but not the header and footer of private keys
+        for value in values:  # also add each line of a multi-line secret, except the header and footer of a private key
             lines = [line.strip() for line in value.splitlines()]
             parts += [value, *(line for line in lines if len(lines) > 1 and "-----" not in line)]
         worth = [part for part in parts if is_telling(part)]
@@ -137,7 +137,7 @@ def _forms(value: str) -> tuple[str, ...]:
 
 # --- whole texts and streams
 
-HELD_LONGEST = 64 * 1024  # characters of an unfinished line that are held back; the rest of such a line is dropped
+HELD_LONGEST = 64 * 1024  # characters of an unfinished line that are held back. The rest of a longer line is dropped
 TAIL_DROPPED = 256  # characters dropped before such a cut: half a secret is not recognized
 CUT = " [line cut]"
 

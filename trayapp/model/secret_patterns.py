@@ -92,7 +92,7 @@ def without_shapes(line: str) -> str:
 NAME_LONGEST = 48  # characters of a name on either side of the telltale word
 WEAK_LONGEST = 256  # characters of a value that must look random to be redacted
 
-TURNS_OF_WORDS = 0.34  # case changes per letter; ConnectionRefused has half of that
+TURNS_OF_WORDS = 0.34  # case changes per letter. ConnectionRefused has half as many
 
 _NAME_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # unlike str.lower, never changes the length

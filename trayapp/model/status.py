@@ -55,7 +55,7 @@ class RefusedAccess:
 class ConfinementStatus:
     """The confinement of a server's last start."""
 
-    way: str  # landlock, bubblewrap or sandbox-exec; open: `confine: try` found none; "" = not started yet
+    way: str  # landlock, bubblewrap or sandbox-exec; open = `confine: try` found none; "" = not started yet
     why_open: str = ""
     refused: tuple[RefusedAccess, ...] = ()
 

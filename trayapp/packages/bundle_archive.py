@@ -58,7 +58,7 @@ class BundleArchive:
 
 
 def is_bundle(path: Path) -> bool:
-    """Return True if a file has the suffix of a bundle or is a zip archive; False if it cannot be read."""
+    """Return True if a file has the suffix of a bundle or is a zip archive, False if it cannot be read."""
     try:
         with path.open("rb") as file:
             return path.suffix.lower() in (".mcpb", ".dxt") or file.read(4) in MAGIC
@@ -81,7 +81,7 @@ def read_archive(path: Path) -> BundleArchive:
         if entry.file_size > MANIFEST_LARGEST:
             raise BadBundleError(f"{path.name} has a {MANIFEST} that is too large", "Get it again from its author")
         manifest, size = archive.read(entry), file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - len(SIGNATURE_END) - 2))  # a line end may follow
+        file.seek(max(0, size - len(SIGNATURE_END) - 2))  # a line end may follow the signature
         signed = file.read().rstrip().endswith(SIGNATURE_END)
         return BundleArchive(path, _sha256(file), manifest, frozenset(entries), signed)
 

@@ -43,7 +43,7 @@ _RUN = OptionTable(
         --unsetenv -u --user --userns --uts --variant -v --volume --volume-driver --volumes-from -w --workdir
     """),
 )
-_PULLED = options("--arch --authfile --cert-dir --os --platform --tls-verify --variant")  # options that `pull` has, too
+_PULLED = options("--arch --authfile --cert-dir --os --platform --tls-verify --variant")  # options that `pull` also has
 # Options of docker and podman themselves, before `run`. They select the daemon.
 _DOCKER = OptionTable(
     options("-D --debug --tls --tlsverify"),
@@ -115,7 +115,7 @@ class ImageRequest(PackageRequest):
             raise PackageError(error.title, error.hint or "Go online, then try again") from None
 
     def _inspected(self, tools: Tools) -> str | None:
-        """Return the image with its digest, or its ID if no registry has it; None if it is not on this machine."""
+        """Return the image by digest, by ID if no registry has it, or None if it is not on this machine."""
         try:
             output = tools.run(
                 *self.client, "image", "inspect", "--format", "{{json .RepoDigests}} {{.Id}}", self.image

@@ -95,7 +95,7 @@ class PackageRequest(ABC):
 
     @abstractmethod
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
-        """Return the newest version published before `before` (Unix seconds); None if the locked one is not older.
+        """Return the newest version published before `before` (Unix seconds), or None if the locked one is not older.
 
         Runs the package tool. Raises PackageError, ToolError.
         """
@@ -128,7 +128,7 @@ class LockFile:
         self._table: Table = {}
 
     def find(self, server: str, spec: str) -> list[LockedPackage]:
-        """Return the locked package and then the earlier ones, newest first; [] if none. Raises UnreadableLockError."""
+        """Return the locked package and the earlier ones, newest first, or [] if none. Raises UnreadableLockError."""
         return list(self._read().get(server, {}).get(spec, ()))
 
     def all(self) -> Iterator[tuple[str, str, list[LockedPackage]]]:

@@ -57,7 +57,7 @@ _WRITTEN = {
 
 
 def read_package(argv: tuple[str, ...]) -> PackageRequest | None:
-    """Return the package that a package runner's command line requests; None if there is none or we cannot tell."""
+    """Return the package that a package runner's command line requests, or None if there is none or it is unclear."""
     try:
         return _read(with_plain_runner(argv))
     except UncertainError:
@@ -76,7 +76,7 @@ def with_plain_runner(argv: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def not_locked(argv: tuple[str, ...]) -> NotLocked | None:
-    """Return why a command line runs a package that is not locked; None if we can lock it, or if it runs none by name.
+    """Return why a command line's package is not locked, or None if we can lock it or no package is named.
 
     Folders, addresses, the programs of _FRESH, and runners inside another program's command line start as written. A
     command line of a runner that we can lock does not start if its release cannot be determined.

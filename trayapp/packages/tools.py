@@ -94,7 +94,7 @@ class Tools:
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Do blocking work with these tools in a thread. End the tools if this call is cancelled."""
-        import anyio.to_thread  # already loaded in the gateway; commands do not need it
+        import anyio.to_thread  # imported here: the gateway has already loaded it, and commands do not need it
 
         try:
             return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)

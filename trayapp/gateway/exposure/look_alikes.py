@@ -65,7 +65,7 @@ class _ServerLooks(NamedTuple):
         return ((self.name, self.names, tool) for tool in self.tools.get(look, ()))
 
 
-@lru_cache(maxsize=256)  # more than users have; each server is compared with every other one
+@lru_cache(maxsize=256)  # more than users have. Each server is compared with every other one
 def _looks_of(server: str, tools: frozenset[str]) -> _ServerLooks:
     prefixes = filter(None, (server_prefix(server, mode) for mode in PREFIX_MODES))
     starts = frozenset(_squeezed(_letters(prefix)) for prefix in prefixes)
@@ -121,7 +121,7 @@ def _comparable(name: str) -> str:
     return name.casefold().translate(_WITHOUT_BETWEEN)
 
 
-@lru_cache(maxsize=8192)  # more tools than users have; each name is checked as a new one and as another server's
+@lru_cache(maxsize=8192)  # more tools than users have. Each name is checked as a new one and as another server's
 def _letters(name: str) -> str:
     """Return the letters that people see in a name, in lower case.
 

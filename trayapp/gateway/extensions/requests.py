@@ -43,7 +43,7 @@ CHANGED = "The file differs from the one that its skill lists: it is held back u
 GONE = "Task not found: the server process that ran it has ended"
 HIDES = "The skill is held back: it contains text that people cannot see. Tell the user"
 
-Listen = Callable[[dict[str, Any]], Awaitable[None]]  # gets the honored subscriptions that belong to extensions
+Listen = Callable[[dict[str, Any]], Awaitable[None]]  # takes the accepted subscriptions that belong to extensions
 
 
 class ExtensionSender(Protocol):

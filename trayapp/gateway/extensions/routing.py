@@ -25,7 +25,7 @@ from trayapp.wire.revisions import RESOURCE_NOT_FOUND
 ROUTED = frozenset({TASKS, SKILLS, EVENTS, APPS})  # extensions that any number of servers can have
 OURS = frozenset({"tools", "prompts", "resources", "completions", "logging"})  # capabilities of the gateway itself
 CORE = OURS | {"extensions", "experimental"}  # the members of the core protocol
-OLDER_TASKS = "tasks"  # the capability of MCP 2025-11-25; later revisions have the extension
+OLDER_TASKS = "tasks"  # the capability of MCP 2025-11-25. Later revisions have the extension
 ROUTED_MEMBERS = frozenset({OLDER_TASKS, "events"})
 NONE: frozenset[str] = frozenset()
 OF_OURS = frozenset({"listChanged", "subscribe"})  # members of OURS that only the gateway sets

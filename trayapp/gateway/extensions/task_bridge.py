@@ -27,7 +27,7 @@ from trayapp.wire.messages import (
     progress_token,
 )
 
-POLL_MS, POLL_LEAST_MS, POLL_MOST_MS = 1_000, 20, 60_000  # between polls; a server may propose an interval
+POLL_MS, POLL_LEAST_MS, POLL_MOST_MS = 1_000, 20, 60_000  # between polls. A server may propose an interval
 
 WITH_TASKS: dict[str, Any] = {"extensions": {TASKS: {}}}
 NEEDS_TASKS: dict[str, Any] = {"requiredCapabilities": WITH_TASKS}

@@ -30,7 +30,7 @@ PANEL = "/panel"
 class Access:
     """Tokens that requests must present. `place`: the file with the client token, for messages.
 
-    `client`: the token of AI tools; empty if `settings.http.token` requires none. `owner`: the token in the endpoint
+    `client`: the token of AI tools, or empty if `settings.http.token` requires none. `owner`: the token in the endpoint
     file, which also allows adding and removing servers.
     """
 

@@ -1,4 +1,4 @@
-"""The ClientPeer of a client over HTTP."""
+"""The connection of one HTTP client, in the form of a ClientPeer."""
 
 from __future__ import annotations
 

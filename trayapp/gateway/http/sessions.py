@@ -75,7 +75,7 @@ class HttpSessions:
         self._store = store
         self._idle_most = idle_most
         self._sessions: dict[str, HttpSession] = {}
-        self._idle: OrderedDict[HttpSession, float] = OrderedDict()  # session -> start of idling; the first ends next
+        self._idle: OrderedDict[HttpSession, float] = OrderedDict()  # session -> start of idling. The first ends next
         self._some_idle = anyio.Event()
 
     def find(self, session_id: str | None) -> HttpSession | None:

@@ -14,7 +14,7 @@ from trayapp.gateway.mcp_tool import texts
 from trayapp.model.errors import MultiMcpError
 
 Mode = Literal["tool", "connect", "describe", "result", "search", "server", "status"]
-MODES: tuple[Mode, ...] = ("tool", "connect", "describe", "result", "search", "server")  # the first one given wins
+MODES: tuple[Mode, ...] = ("tool", "connect", "describe", "result", "search", "server")  # in order of precedence
 
 # Fields allowed in each mode, besides the field that names the mode.
 WITH: dict[Mode, frozenset[str]] = {

@@ -30,8 +30,8 @@ class Availability:
     """The availability of one server."""
 
     word: str  # connected, cached, ...
-    why: str = ""  # for a model: why the server cannot serve now; else empty
-    person: str = ""  # for people: why the server cannot serve now, or how to change that; else empty
+    why: str = ""  # for a model: why the server cannot serve now, or empty
+    person: str = ""  # for people: why the server cannot serve now or how to change that, or empty
     note: str = ""  # which of its lists are missing, and why
     connected: bool = False
     starts_when_called: bool = False
@@ -83,7 +83,7 @@ def _availability(name: str, connection: Connection, now: float, settings: Setti
 
 
 def why_unknown(name: str, connection: Connection, offer: Offer | None, *, being_asked: bool) -> str:
-    """Return one line for people: why the tools of an enabled server are unknown. `name`: its name in the view."""
+    """Return one line for people about why the tools of a server are unknown. `name`: its name in the view."""
     if offer is not None and offer.failure:
         return f"{name}: it {offer.failure}"
     if connection.state is State.NEEDS_AUTH:
@@ -101,7 +101,7 @@ ASKED_SHOWN = 80  # characters of the query
 TITLE_LONGEST = 500  # characters of an error, which may repeat a long name
 HIT_LONGEST = 240  # characters of a description in a search's answer
 HIT_BRIEF = 100  # characters of each description after the first, if the first few hits alone are too long
-ANSWER_LONGEST = 2_400  # characters of all hits, some 600 tokens; the first few hits always stay
+ANSWER_LONGEST = 2_400  # characters of all hits, some 600 tokens. The first few hits always stay
 LIST_MOST = 500
 KEPT_NAMED = 2  # servers with withheld tools are named if there are at most this many
 WHYS_MOST = 6  # servers whose problems a search reports

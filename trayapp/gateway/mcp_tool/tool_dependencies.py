@@ -25,7 +25,7 @@ RESULTS = "results"  # in the cache folder
 LINES_MOST = 2_000  # lines on one page: thousands of short lines cost a model more than their bytes suggest
 NOTE_BYTES = 200  # reserved for the note after a page
 WHOLE_LINES = 0.8  # a page is cut back to the end of a line if at least this share of it remains
-KEPT_RESULTS = 8  # per session; older ones are dropped
+KEPT_RESULTS = 8  # results kept per session. Older ones are dropped
 KEPT_CHARACTERS = 32 << 20  # of all kept results of a session
 
 

@@ -40,7 +40,7 @@ class ProjectFinding(NamedTuple):
     problems: tuple[Problem, ...] = ()
 
 
-Look = Callable[[Path, Config], ProjectFinding]  # gets a session's folder and the user's configuration, and blocks
+Look = Callable[[Path, Config], ProjectFinding]  # takes a session's folder and the user's configuration. Blocks
 NOTHING = ProjectFinding()
 
 

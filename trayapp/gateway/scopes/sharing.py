@@ -58,7 +58,7 @@ from trayapp.wire.messages import Request
 
 log = logging.getLogger(__name__)
 
-PROVE_S = 1.0  # wait of a new session before it gets a separate process. Most tools answer or ask by then
+PROVE_S = 1.0  # a new session waits this long before it gets a separate process. Most tools answer or ask by then
 WORKS_S = 5.0  # age up to which a call delays sessions that must share. Servers seldom ask later for the first time
 QUIET_S = 0.25  # like WORKS_S, for a tool that has answered without asking. Calls of two sessions are rarely that close
 KNOWN = 20  # answers without a question, after which QUIET_S also limits the total wait of a call
