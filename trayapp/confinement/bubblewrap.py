@@ -50,7 +50,7 @@ def remedy(system: Path = Path("/proc/sys")) -> str:
 
 
 def _program() -> str | None:
-    import shutil  # shutil and its archive modules are half of what a first confined start loads
+    import shutil  # imported late: with its archive modules, it is half of what a first confined start loads
 
     return shutil.which("bwrap")
 

@@ -127,7 +127,7 @@ def make_scratch(folder: str) -> tuple[str, str]:
         make_folder(Path(path))
     for left in os.listdir(temporary):
         if not left.isdecimal() or (int(left) != os.getpid() and not _runs(int(left))):
-            import shutil  # shutil and its archive modules are half of what a first confined start loads
+            import shutil  # imported late, as in bubblewrap.py
 
             shutil.rmtree(os.path.join(temporary, left), ignore_errors=True)
     mine = os.path.join(temporary, str(os.getpid()))
@@ -144,7 +144,7 @@ def _runs(pid: int) -> bool:
     return True
 
 
-MOST_ENTRIES = 2000  # of a folder that is granted entry by entry; more would slow down every start
+MOST_ENTRIES = 2000  # examined in a folder that is granted entry by entry; more would slow down every start
 _CODE = re.compile(r"\.(?:pyz?|[cm]?[jt]sx?|sh|rb|php|pl|jar|lua)", re.IGNORECASE)
 _FIRST_LINE = 256  # bytes that Linux reads of a script's first line
 _PROJECT = ("package.json", "pyproject.toml", "pyvenv.cfg", ".git", "setup.py")
@@ -182,7 +182,7 @@ class Policy:
     devices: tuple[str, ...]
     network: bool | tuple[str, ...]
     sockets: bool
-    secrets: tuple[str, ...] = ()  # not to be granted merely because the server tried to access one
+    secrets: tuple[str, ...] = ()  # never granted merely because the server tried to access them
 
     @property
     def roots(self) -> list[str]:
@@ -251,7 +251,7 @@ class _Grants:
         self._program = program
         secrets = {*_below(program.home, SECRETS), *program.own}
         self.there = [one for one in secrets if os.path.lexists(one)]  # existing secrets
-        self.secrets = secrets | {_found(one) or os.path.realpath(one) for one in self.there}  # with real paths
+        self.secrets = secrets | {_found(one) or os.path.realpath(one) for one in self.there}  # with their real paths
         self._named = {os.path.realpath(path) for path in named}
         self._hold_secrets = set[str]()  # the secrets, and every folder above one
         for path in self.secrets - self._named:
@@ -401,7 +401,7 @@ def interpreter_of(program: Program) -> str | None:
         return None
     words = line.removeprefix(b"#!").decode(errors="replace").split() if line.startswith(b"#!") else []
     if words and os.path.basename(words[0]) == "env":
-        import shutil  # shutil and its archive modules are half of what a first confined start loads
+        import shutil  # imported late, as in bubblewrap.py
 
         named = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
         return shutil.which(named[0], path=program.env.get("PATH")) if named else None

@@ -13,7 +13,7 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 HEAD_BYTES = 65_536
-HEAD_S = 30.0  # for a program to send its request
+HEAD_S = 30.0  # time for a program to send its request
 CONNECT_S = 30.0
 CHUNK = 65_536
 OF_THE_HOP = (b"proxy-connection", b"proxy-authorization", b"connection")  # headers for the proxy, not passed on

@@ -1,4 +1,4 @@
-"""macOS: the policy as a profile for sandbox-exec.
+"""The sandbox profile (macOS): a policy in the language of sandbox-exec.
 
 The profile language is Scheme-like. Apple's own profiles are in /System/Library/Sandbox/Profiles.
 """

@@ -181,7 +181,7 @@ _Request = tuple[int, int, int, list[int]]  # the request's number, the requesti
 class Requests:
     """The requests from one program's `listener`. The running event loop answers them until the last process has ended.
 
-    - `port`: the proxy's, if there is one. The program gets TCP sockets for it, already connected if `connected`.
+    - `port`: the proxy's port, if there is a proxy. The program gets TCP sockets for it, connected if `connected`.
     - `refused` is called with True for a Unix socket and, if there is no proxy, with False for any other.
     - `changes` makes changes of files' attributes.
     - `trace` records files, in a trial.
@@ -285,7 +285,7 @@ def _answer(listener: int, number: int, error: int, flags: int = 0) -> None:
 
 
 def _make_changes(wanted: SimpleQueue[_Request | None], listener: int, changes: AttributeChanges) -> None:
-    """Make the requested changes, one after the other, until a None arrives. Closes the listener."""
+    """Make the requested changes, one after the other, until None arrives. Then close the listener."""
     while (request := wanted.get()) is not None:
         number, pid, call, arguments = request
         _answer(listener, number, changes.make(pid, call, arguments))

@@ -143,7 +143,7 @@ class ClientSession(Protocol):
         """Send list_changed for that list, unless a change of it is about to be reported anyway."""
 
     def awaited_servers(self) -> set[str]:
-        """Return the keys of servers that are starting for its requests."""
+        """Return the keys of the servers that are starting for the session's requests."""
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
         """Run `work` as a task until the client cancels that request. An error of `work` is the request's answer."""

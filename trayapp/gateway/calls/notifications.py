@@ -30,14 +30,15 @@ class Notifications:
     def pass_on(self, connection: Connection, method: str, params: Params, about: Call | None = None) -> None:
         """Pass a server's notification on to sessions.
 
-        If the transport names its call, `about`, it goes to the session of that call. Otherwise it goes to the sessions
-        with calls in progress on the connection or, if there are none, to those that have called the server. It is
-        dropped:
+        If the transport names the notification's call (`about`), the session of that call gets the notification.
+        Otherwise, the sessions with calls in progress on the connection get it or, if there are none, those that have
+        called the server. It is dropped:
 
         - if its method is in OF_ONE_REQUEST, or if it is about a call that is over or parked
         - for a session that may no longer use the server, or the tool of its call
         - for a session that did not request log messages of its level
-        - for a session without a call that uses another connection to the same URL: the server may repeat it there
+        - for a session without calls in progress, if it uses another connection to the same URL: the server may repeat
+          the notification there
         - if it is a log message while calls of several sessions are in progress: it may quote one of the calls
         """
         if method in OF_ONE_REQUEST:

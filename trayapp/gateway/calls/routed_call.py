@@ -45,7 +45,7 @@ LATE_LOGS_S = 0.05  # log messages that a server on this machine sent with its a
 MAX_ROUNDS = 10  # rounds of questions in one call, as in the SDKs
 
 _SERIALS = itertools.count()
-Finishing = Callable[[Reply], Reply | None]  # raises JsonError, and returns None if the answer comes later
+Finishing = Callable[[Reply], Reply | None]  # may raise JsonError; returns None if the answer comes later
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -72,7 +72,9 @@ class RoutedCall:
     parked_at: float = field(default=0.0, init=False)  # when its client was last asked
     moved: bool = field(default=False, init=False)  # sent again on another connection
     log_level: str | None = field(default=None, init=False)  # requested by the client for this call
-    proof: Callable[[float], None] | None = field(default=None, init=False)  # gets the seconds that the server took
+    proof: Callable[[float], None] | None = field(
+        default=None, init=False
+    )  # called with the seconds that the server took
     _allowed: str = field(default="", init=False)  # hash of the definition for which the user has allowed this call
     _consent: CallConsent | None = field(default=None, init=False)  # while the user is asked
     _began: float = field(default_factory=perf_counter, init=False)

@@ -1,7 +1,7 @@
 """Route requests of servers to clients (sampling, elicitation, roots), in both protocol eras.
 
-An older server sends a request. A 2026-07-28 one answers `input_required`. Clients are asked in the same two ways. A
-request goes to the client whose call it belongs to. If that is not certain, no client is asked.
+An older server sends a request. A server of 2026-07-28 answers `input_required`. Clients are asked in the same two ways.
+A request goes to the client whose call it belongs to. If that is not certain, no client is asked.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from trayapp.wire.revisions import INPUT_REQUIRED
 log = logging.getLogger(__name__)
 
 STATE_PREFIX = "multi-mcp:"  # prefix of our own request states, to distinguish them from a server's
-PATIENCE_S = 600.0  # for a client to return its answers: a person may take a while, and a client may be gone
+PATIENCE_S = 600.0  # time for a client to return its answers: a person may take a while, and a client may be gone
 STATE_ONLY_PAUSE_S = 0.1  # pause before repeating a call whose server asked for the repetition without a question
 HELD_S = 50.0  # limit for holding a question of an uncertain session: the SDKs' clients give up a call after 60 s
 STUCK_S = 5.0  # limit after the newest question, if there are as many questions as calls: no call then ends by itself

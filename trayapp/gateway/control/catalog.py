@@ -228,7 +228,7 @@ class CatalogRequests:
             known, found = self._counted
             if known is not seen:
                 lists = ListResults(seen)
-                # Computed here, so that the thread only reads them.
+                # Compute these here, so that the thread only reads them.
                 _ = lists.all_tools_result, lists.one_tool_result, seen.mode
                 found = await anyio.to_thread.run_sync(costs, lists)  # a large catalog takes a second to count
                 self._counted = seen, found

@@ -301,7 +301,7 @@ class Approvals:
         return [name for name in self._verdicts if any(pin.unread for pin in self.pins.of(name).tools.values())]
 
     def orders(self, server: str, offer: Offer) -> dict[str, tuple[str, tuple[Finding, ...]]]:
-        """Search definitions for orders, unless that has been done. Return name -> (hash, findings). Blocks."""
+        """Search the unsearched definitions of an offer for orders. Return name -> (hash, findings). Blocks."""
         pins = dict(self.pins.of(server).tools)
         return {
             name: (pins[name].hash, orders_in(name, item))
@@ -311,7 +311,7 @@ class Approvals:
         }
 
     def take_orders(self, server: str, found: Mapping[str, tuple[str, tuple[Finding, ...]]]) -> None:
-        """Record the findings of `orders`. Judge again the served tools that have any."""
+        """Record the findings of `orders`. Judge the served tools with findings again."""
         known, verdicts, settings = self.pins.of(server), self._verdicts.get(server, {}), self._settings()
         for name, (digest, findings) in found.items():
             pin, verdict = known.tools.get(name), verdicts.get(name)

@@ -57,7 +57,7 @@ class SessionOptions(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The part of the catalog that a session sees, and in which mode."""
+    """The choice of what a session sees of the catalog, and in which mode."""
 
     expose: Expose = "auto"
     defer_above: int = 15  # the number of tools above which `auto` means search mode
@@ -254,7 +254,7 @@ class Exposure:
         return frozenset((*self.tools, *self.reads))
 
     def name_of(self, key: Key) -> str:
-        """Return the name under which clients see a tool, or a resource as a tool, or the URI of a skill's file."""
+        """Return the name under which clients see a tool or a resource as a tool. For a skill's file, return its URI."""
         known = self.catalog.names.by_key.get(key) or self.catalog.read_tools.exposed.by_key.get(key)
         return known or self.catalog.uris.exposed(*key)  # the file of a skill
 
