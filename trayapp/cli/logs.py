@@ -29,7 +29,7 @@ Identity = tuple[int, int]  # device and inode of a file, which do not change wh
 LINES = 50
 LOOKED_THROUGH = 10_000  # lines of the gateway's log to search for a server
 WARNINGS = 5  # lines of the gateway's log about a server, shown below the server's own lines
-FOLLOW_S = 0.3  # between two reads; short enough to look immediate
+FOLLOW_S = 0.3  # pause between two reads; short enough to look immediate
 
 
 @verb("logs", "multi-mcp logs github -f")
@@ -131,7 +131,7 @@ class LogFile:
         return _fit([*older, *lines][-count:] if count else [])
 
     def unfinished(self) -> list[str]:
-        """Return the text after the last complete line as one line, if there is any."""
+        """Return the text after the last complete line as a list of one line, or [] if there is none."""
         return _fit([self._unfinished] if self._unfinished else [])
 
     def more(self) -> list[str]:
@@ -178,7 +178,7 @@ def _identity(path: Path) -> Identity | None:
 
 
 def _fit(lines: list[bytes]) -> list[str]:
-    """Return lines cleaned for a terminal. Redact them again: a log may be older than a rule."""
+    """Return lines cleaned for a terminal and redacted again, because a log may be older than a redaction rule."""
     if not lines:
         return []
     plain = redacted("\n".join(line.decode(errors="replace") for line in lines)).split("\n")

@@ -140,7 +140,7 @@ def as_error(error: dict[str, Any]) -> ControlError:
 
 
 def current_project() -> Path | None:
-    """Return the folder of the project that contains the current folder; None without one. Blocks."""
+    """Return the folder of the project that contains the current folder, or None if there is none. Blocks."""
     from trayapp.clients.files import Machine
     from trayapp.config.layers.project import find_project  # imported late: most verbs do not need it
 

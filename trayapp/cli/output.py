@@ -78,7 +78,7 @@ def print_result(as_json: bool, document: Any, *lines: str, compact: bool = Fals
 
 
 def print_table(table: Table) -> None:
-    """Print a table on stdout. On a terminal it has colors and fits the width."""
+    """Print a table on stdout. On a terminal, the table has colors and fits the width."""
     if is_terminal(sys.stdout):
         from rich.console import Console
 
@@ -90,8 +90,8 @@ def print_table(table: Table) -> None:
 class Table:
     """Rows of cleaned text under headers. On a terminal, rich prints the table.
 
-    `styles`: a cell's whole text -> its rich style. `wraps`: on a narrow terminal the last column continues on the next
-    line; otherwise it is cut.
+    `styles`: a cell's whole text -> its rich style. `wraps`: on a narrow terminal, the last column continues on the
+    next line; otherwise it is cut.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The start of the gateway in this process. It does not need click, whose import would delay it.
+"""The start of the gateway in this process, without the delay of importing click.
 
 No other module outside the gateway imports the gateway.
 """
@@ -77,7 +77,8 @@ def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
 def stays(stdout: TextIO | None, platform: str = sys.platform) -> bool:
     """Return True if this process must not replace itself with a newer program.
 
-    True on a terminal, where a person watches this process, and on Windows, where a running program cannot be replaced.
+    This is so on a terminal, where a person watches this process, and on Windows, where a running program cannot be
+    replaced.
     """
     return platform == "win32" or bool(stdout and stdout.isatty())
 

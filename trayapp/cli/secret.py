@@ -99,7 +99,7 @@ def may_keep(names: Sequence[str], hide: bool | None, asks: bool) -> bool:
 def keep_all(secrets: Sequence[Secret], *, insist: bool) -> set[str]:
     """Keep each secret. Return the names of the kept ones, and print a note about the others with the reasons.
 
-    `insist`: if one cannot be kept, keep none and raise MultiMcpError.
+    `insist`: if any secret cannot be kept, keep none and raise MultiMcpError.
     """
     refused: dict[str, MultiMcpError] = {}
     keyring: MultiMcpError | None = None  # the error of an unusable keyring: do not ask the user again

@@ -28,7 +28,7 @@ from trayapp.wire.rundir import run_dir
 
 QUESTION = "which MCP servers do you have?"
 SERVERS_S = 90.0  # time for new servers to start: npx and uvx may download their packages first
-STEP_S = 1.0  # between two checks of servers that are still starting
+STEP_S = 1.0  # pause between two checks of servers that are still starting
 
 
 @verb("setup", "multi-mcp setup", "multi-mcp setup --undo", json=False)

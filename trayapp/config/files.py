@@ -86,7 +86,7 @@ class FolderWatch(NamedTuple):
     descriptor: int
 
     def drain(self) -> None:
-        with suppress(OSError):  # none left
+        with suppress(OSError):  # no events are left
             for _ in range(DRAIN_MOST):
                 os.read(self.descriptor, READ_BYTES)
 

@@ -39,7 +39,7 @@ def has_variable(text: str) -> bool:
 
 
 def unsafe_url(url: str, *, asks: bool = False) -> str | None:
-    """Return the reason why a command must not add an address, or None if it may.
+    """Return the reason why a command must not add an address, or None if there is none.
 
     Unless a variable holds its scheme, the address must pass `url_fault` and use https, or http on this machine.
     With `asks`, the user confirms its `exposure`, so http is also allowed in the user's own network.

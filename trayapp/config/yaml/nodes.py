@@ -178,7 +178,7 @@ def pairs(mapping: Mapping) -> list[Pair]:
 
 
 def compose(text: str, file: str, loader: type[Any] = Loader) -> Node | None:
-    """Return the root node of a text, or None if it is empty. Raises UnparsableError if it breaks a rule or a limit."""
+    """Return the root node of a text, or None if it is empty. Raises UnparsableError for invalid YAML or an exceeded limit."""
     check(text, file)
     shift = len(BOM) if text.startswith(BOM) else 0  # libyaml would count the byte order mark as a column of line 1
     events: Any = yaml.parse(text[shift:], Loader=loader)
@@ -206,7 +206,7 @@ class _Composer:
         self._events = events
         self._file = file
         self._shift = shift
-        self._anchors: dict[str, Node | None] = {}  # None: incomplete
+        self._anchors: dict[str, Node | None] = {}  # None while the node is incomplete
 
     def document(self) -> Node | None:
         next(self._events)  # the start of the stream

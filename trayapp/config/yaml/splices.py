@@ -129,9 +129,9 @@ class Layout:
         return found.end() if found else None
 
     def comma(self, start: int, end: int) -> int | None:
-        """Return the position of the comma from `start` to `end`; None if anything but blanks and comments precedes it.
+        """Return the position of the comma from `start` to `end`, or None.
 
-        Also return None if there is no comma.
+        It is None if there is no comma, or if anything but blanks and comments precedes the comma.
         """
         found = _TO_COMMA.match(self.text, start, end)
         return found.end() - 1 if found else None
@@ -321,7 +321,7 @@ class Editor:
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """Discard all changes of the `with` block if one of them is refused. The EditRefusedError is raised again."""
+        """Discard all changes of the `with` block if one of them is refused, and raise the EditRefusedError again."""
         count, expected = len(self._splices), self.expected
         try:
             yield

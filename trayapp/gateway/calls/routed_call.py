@@ -72,9 +72,7 @@ class RoutedCall:
     parked_at: float = field(default=0.0, init=False)  # when its client was last asked
     moved: bool = field(default=False, init=False)  # sent again on another connection
     log_level: str | None = field(default=None, init=False)  # requested by the client for this call
-    proof: Callable[[float], None] | None = field(
-        default=None, init=False
-    )  # called with the seconds that the server took
+    proof: Callable[[float], None] | None = field(default=None, init=False)  # gets the duration in seconds
     _allowed: str = field(default="", init=False)  # hash of the definition for which the user has allowed this call
     _consent: CallConsent | None = field(default=None, init=False)  # while the user is asked
     _began: float = field(default_factory=perf_counter, init=False)

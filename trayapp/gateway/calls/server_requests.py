@@ -1,7 +1,7 @@
 """Route requests of servers to clients (sampling, elicitation, roots), in both protocol eras.
 
-An older server sends a request. A server of 2026-07-28 answers `input_required`. Clients are asked in the same two ways.
-A request goes to the client whose call it belongs to. If that is not certain, no client is asked.
+An older server sends a request. A server of 2026-07-28 answers `input_required`. Clients are asked in the same two
+ways. A request goes to the client whose call it belongs to. If that is not certain, no client is asked.
 """
 
 from __future__ import annotations
