@@ -152,7 +152,7 @@ def _show_servers() -> None:
 def _outcome(server: dict[str, Any], is_over: bool) -> str:
     """Return a line with the number of a server's tools, or why it does not work; "" if neither is known yet.
 
-    `is_over`: no server is being asked for its tools any more.
+    `is_over`: no server is being asked for its tools anymore.
     """
     name, tools = one_line(server["name"]), server["tools"]["enabled"]
     if server["error"] is not None:

@@ -72,7 +72,7 @@ def is_switched_off(row: Row) -> bool:
 
 
 def cells(row: Row) -> tuple[str, str, str]:
-    """Return name, note, and the description's first line."""
+    """Return the tool's name, its note, and the first line of its description."""
     return name_of(row), note_of(row), first_line(row["description"])
 
 

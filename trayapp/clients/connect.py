@@ -64,7 +64,7 @@ class Change:
     wanted: Literal["connected", "disconnected"]
     keep: bool = False  # keep `before` as a backup
     restores: bool = False  # `after` is the text of the backup
-    entry: str = NAME  # the name of the entry to connect, or of the only one to remove
+    entry: str = NAME  # the name of the entry to connect, or to remove if others stay
     left: tuple[str, ...] = ()  # our other entries, which stay when one is removed
 
     @property

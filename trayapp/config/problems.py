@@ -22,7 +22,7 @@ class UnparsableError(ConfigError):
 
 
 class TextPlace(Protocol):
-    """A position in a text: `line` 1-based, `column` 0-based."""
+    """A position in a text. `line` is 1-based, `column` 0-based."""
 
     line: int
     column: int

@@ -132,8 +132,8 @@ def options(text: str) -> frozenset[str]:
 class OptionTable:
     """The known options of one program, named with their dashes."""
 
-    switches: frozenset[str]  # take no value
-    values: frozenset[str]  # take a value
+    switches: frozenset[str]  # options without a value
+    values: frozenset[str]  # options with a value
     named: str = ""  # a pattern of further options, whose value must follow `=`
     joins: bool = True  # short options may be joined (`-it`)
 

@@ -80,7 +80,7 @@ def spelled(key: str, known: frozenset[str]) -> Spelling | None:
 
 
 def field_of(key: str) -> str:
-    """Return the field that a key sets: `enabled` sets `disabled`, `always_on` sets `lifecycle`. Unknown keys stay."""
+    """Return the field that a key sets, or an unknown key. `enabled` sets `disabled`, `always_on` sets `lifecycle`."""
     spelling = spelled(key, SERVER_KEYS)
     return {"enabled": "disabled", "always_on": "lifecycle"}.get(spelling.name, spelling.name) if spelling else key
 

@@ -178,7 +178,7 @@ def pairs(mapping: Mapping) -> list[Pair]:
 
 
 def compose(text: str, file: str, loader: type[Any] = Loader) -> Node | None:
-    """Return the root node of a text, or None if it is empty. Raises UnparsableError for invalid YAML or an exceeded limit."""
+    """Return the root node of a text, or None if it is empty. Raises UnparsableError, also if a limit is exceeded."""
     check(text, file)
     shift = len(BOM) if text.startswith(BOM) else 0  # libyaml would count the byte order mark as a column of line 1
     events: Any = yaml.parse(text[shift:], Loader=loader)

@@ -254,7 +254,7 @@ class Exposure:
         return frozenset((*self.tools, *self.reads))
 
     def name_of(self, key: Key) -> str:
-        """Return the name under which clients see a tool or a resource as a tool, or the URI if it is a skill's file."""
+        """Return the name under which clients see a tool or a resource as a tool, or the URI of a skill's file."""
         known = self.catalog.names.by_key.get(key) or self.catalog.read_tools.exposed.by_key.get(key)
         return known or self.catalog.uris.exposed(*key)  # the file of a skill
 
