@@ -41,8 +41,8 @@ def tray_verb(autostart: bool) -> int:
 def quit_verb(as_json: bool) -> int:
     """Quit the tray app and the gateway that it started.
 
-    Meant for desktops that show its icon without a menu, or not at all. A connected AI tool
-    starts the gateway again when it needs one.
+    Meant for desktops that show the tray icon without a menu, or not at all. A connected
+    AI tool starts the gateway again when it needs one.
     """
     from trayapp.tray.start import quit_tray
 
@@ -70,7 +70,7 @@ def autostart_verb(what: str, as_json: bool) -> None:
 
 
 def run_app(autostart: bool) -> int:
-    """Run the program without a verb and return its exit code. Raises AlreadyRunningError, StorageError.
+    """Run `multi-mcp` without a verb and return its exit code. Raises AlreadyRunningError, StorageError.
 
     On a desktop, run the tray app. Without one (ssh, a container), nobody would see an icon, so run the gateway here
     and show its live status. `multi-mcp tray` runs the tray app even there.

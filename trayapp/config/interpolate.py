@@ -130,7 +130,7 @@ def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, h
         return environ.get(name, f"${{{name}}}" if name in server.env else None)
 
     arguments = _Expander(given, keyring)
-    arguments.missing = resolver.missing  # one list for both
+    arguments.missing = resolver.missing  # both collect into the same list
     resolved = replace(
         server,
         command=_at_home(resolver.optional(server.command), home),

@@ -169,8 +169,8 @@ OVER_MOST = 200  # closed asks that are remembered, to distinguish them from unk
 OPEN_MOST = 100  # open asks: a client that calls in a loop must not flood the user
 ROUND_S = 600.0  # time for the client of an allowed call to return its answers to the server's questions
 MESSAGE_LONGEST = 1_000  # characters of a server's question
-STILL_WANTED_S = 1.0  # between checks that a question's call is still waiting
-BEAT_S = 5.0  # between progress notifications: clients give up after 30 or 60 s of silence
+STILL_WANTED_S = 1.0  # interval of the checks that a question's call is still waiting
+BEAT_S = 5.0  # interval of progress notifications: clients give up after 30 or 60 s of silence
 
 
 class Asker(NamedTuple):
@@ -241,7 +241,7 @@ class OpenAsk:
 
 
 class Asks:
-    """The asks of one gateway. Runs on its event loop."""
+    """The asks of one gateway. All methods run on the gateway's event loop."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -307,7 +307,7 @@ class Asks:
         return self._add(asker, subject.server, answers, ended, subject=subject, arguments=arguments)
 
     def can_answer(self, method: str) -> bool:
-        """Return True if the user can be asked a server's question of that method now."""
+        """Return True if the user can be asked a server's request of that method now."""
         return method == ELICITATION and self.someone_is_there and not self._is_full
 
     async def ask_question(

@@ -1,1 +1,1 @@
-"""Configuration layers: imports below servers.yaml, a trusted project's file above it."""
+"""Configuration layers. Imports are below servers.yaml, and a trusted project's file is above it."""

@@ -32,7 +32,7 @@ from trayapp.model.config import ServerConfig
 from trayapp.model.errors import Problem, StorageError
 from trayapp.model.late import late
 
-PROJECT_FILES = (".multi-mcp.yaml", ".mcp.json")  # the first one in a folder counts
+PROJECT_FILES = (".multi-mcp.yaml", ".mcp.json")  # only the first that exists in a folder counts
 MOST = 1000  # limit of the paths that are examined for one server
 LARGEST = 64_000_000  # bytes; for a larger file, only its size and modification time are hashed
 _SEPARATORS = late(r"[\s;&|<>()'\"`,]+")
@@ -287,7 +287,7 @@ class TrustStore:
         return self._change(str(path), None)
 
     def paths(self) -> list[Path]:
-        """Return the files with trusted content. Blocks. Raises StorageError."""
+        """Return the paths of the project files that are trusted with some content. Blocks. Raises StorageError."""
         return [Path(path) for path in self._trusted(self._content())]
 
     def is_approved(self, command: str) -> bool:
@@ -361,7 +361,7 @@ class TrustStore:
 
 
 def untrusted_problem(file: ProjectFile) -> Problem:
-    """Return the problem that reports an ignored project's file and how to trust it."""
+    """Return the problem that reports that a project's file is ignored, and how to trust it."""
     folder = str(file.folder)
     quoted = f'"{folder}"' if any(letter.isspace() for letter in folder) else folder
     what = "this content of the file, or of the programs that it runs, is not approved"
