@@ -41,8 +41,8 @@ def tray_verb(autostart: bool) -> int:
 def quit_verb(as_json: bool) -> int:
     """Quit the tray app and the gateway that it started.
 
-    Meant for desktops that show the tray icon without a menu, or not at all. A connected
-    AI tool starts the gateway again when it needs one.
+    Meant for desktops that show its icon without a menu, or not at all. A connected AI tool
+    starts the gateway again when it needs one.
     """
     from trayapp.tray.start import quit_tray
 

@@ -146,7 +146,7 @@ def update_check_verb(as_json: bool) -> None:
 def look(settings: Settings, address: str | None = None) -> dict[str, Any]:
     """Check for a newer version of multi-mcp. Return `{"asked", "reason", "newer"}`. Raises MultiMcpError.
 
-    `reason`: why no request was sent; None if one was. `newer`: `{"version", "url"}`; None if there is no newer version.
+    `reason`: why no request was sent; None if it was sent. `newer`: `{"version", "url"}`; None if there is none.
     """
     if not settings.update_check:
         return {"asked": False, "reason": OFF, "newer": None}
