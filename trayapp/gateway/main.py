@@ -197,7 +197,7 @@ class GatewayHost:
             await anyio.lowlevel.checkpoint()
             from trayapp.panel.host import end_panel
 
-            # Last, because an open page then reports that the gateway has ended, and does not show its sign-in.
+            # This comes last, so that an open page reports the end of the gateway instead of showing its sign-in.
             await anyio.to_thread.run_sync(end_panel, gateway.panel_access)
             tasks.cancel_scope.cancel()
 

@@ -55,7 +55,7 @@ _FAILED = ", ".join(f"'{one}'" for one in FAILURES)
 class Filter:
     """Conditions for finding calls. At most `limit` are found: the newest or, with `after`, the oldest.
 
-    - `words`: words that must all occur in the call (see _match)
+    - `words`: up to 8 words that must all occur in the call
     - `tool`: the name of a tool, or SERVER/TOOL
     - `typed`: True if `tool` and `client` may be parts of names, as a user types them
     - `after`, `before`: find only calls with a higher id than `after` and a lower id than `before`

@@ -56,7 +56,7 @@ class Confine(NamedTuple):
     write: tuple[str, ...] = ()  # implies read
     network: bool | tuple[str, ...] = True  # a tuple: only these names, `*.name` and addresses, by our HTTP(S) proxy
     sockets: bool = False  # Unix sockets of its own, which browsers need
-    required: bool = True  # False: `try`
+    required: bool = True  # False: `confine: try`
 
     def value(self) -> object:
         """Return the limits as plain Python values, in the shortest form that the reader of servers.yaml accepts."""

@@ -138,7 +138,7 @@ def _forms(value: str) -> tuple[str, ...]:
 # --- whole texts and streams
 
 HELD_LONGEST = 64 * 1024  # characters of an unfinished line that are held back. The rest of a longer line is dropped
-TAIL_DROPPED = 256  # characters dropped before such a cut: half a secret is not recognized
+TAIL_DROPPED = 256  # characters dropped before a cut, because half a secret is not recognized
 CUT = " [line cut]"
 
 _LINE_END = late(r"\r\n|\n|\r(?!\Z)")  # a lone return at the very end may be half of a line end

@@ -100,7 +100,7 @@ class ImageRequest(PackageRequest):
         return (*self.words[: self.at], str(locked.content), *self.words[self.at + 1 :])
 
     def _version(self, content: str) -> str:
-        """Return the tag with the beginning of the digest: a tag alone may later name a newer image."""
+        """Return the tag with the beginning of the digest, because a tag may later name a newer image."""
         tag = self.image.rpartition("/")[2].partition(":")[2] or "latest"
         return f"{tag}@{content.rpartition(':')[2][:12]}"
 

@@ -60,7 +60,7 @@ class ServedTool:
         """Return the JSON of `served`. The last result is kept, since lists are requested again and again."""
         if self._name != exposed:
             self._name = exposed
-            # A copy, since the bytes object from orjson keeps 4 KB more.
+            # Copy the bytes, because the object from orjson keeps 4 KB more.
             self._json = bytes(memoryview(dumps(self.served(exposed))))
         return self._json
 

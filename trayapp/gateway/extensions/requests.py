@@ -210,7 +210,7 @@ class ExtensionRequests:
     # -- lists ---------------------------------------------------------------------------------------------------
 
     async def _list(self, request: Request) -> None:
-        """Answer with the items of all servers. First read skills again, because they change without notice."""
+        """Answer with the items of all servers. Before listing skills, read them again: they change without notice."""
         session = self._session
         if LISTED[request.method] == SKILLS:
             async with anyio.create_task_group() as tasks:

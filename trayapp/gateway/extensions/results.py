@@ -85,7 +85,7 @@ class TaskHandles:
 def task_of(result: dict[str, Any]) -> dict[str, Any] | None:
     """Return the task in an answer to tools/call, or None.
 
-    In SEP-2663 it is the answer itself, in MCP 2025-11-25 a member of the answer.
+    In SEP-2663, the task is the answer itself. In MCP 2025-11-25, it is a member of the answer.
     """
     for found in (result, result.get("task")):
         if isinstance(found, dict) and isinstance(found.get("taskId"), str) and isinstance(found.get("status"), str):

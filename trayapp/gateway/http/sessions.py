@@ -26,7 +26,7 @@ from trayapp.gateway.http.streams import EventStore, EventStream
 from trayapp.gateway.tasks import fenced
 
 GONE_S = 3.0  # time without an open request. The SDKs' clients reconnect after 1 s, and again 1.5 s later
-IDLE_S = 1_800.0  # likewise, as in the SDK's server. A client that returns later must initialize again
+IDLE_S = 1_800.0  # time without an open request, as in the SDK's server. A later client must initialize again
 # Sessions without an open request. Each takes some 30 KB. Real clients keep a stream open or end their session: only
 # scripts that begin a session on every run reach this limit.
 IDLE_MOST = 500

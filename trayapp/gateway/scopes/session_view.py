@@ -67,26 +67,26 @@ class SessionView:
 
     @property
     def exposure(self) -> Exposure:
-        """Return what its sessions see now."""
+        """Return what sessions of this view see now."""
         if self._exposure is None or self._exposure.catalog is not self.view.catalog:
             self._exposure = self.view.exposure(self.options, self.kind)
         return self._exposure
 
     @property
     def results(self) -> ListResults:
-        """Return the results of its sessions' list requests."""
+        """Return the results of list requests from sessions of this view."""
         exposure = self.exposure
         if self._lists is None or self._lists.seen is not exposure:
             self._lists = self.view.list_results(exposure, newer=self.kind is not None and self.kind.newer)
         return self._lists
 
     def has(self, server: str) -> bool:
-        """Return True if its sessions may use that server."""
+        """Return True if sessions of this view may use that server."""
         return server in self.exposure.servers
 
     @property
     def running_keys(self) -> list[str]:
-        """Return the keys of the enabled servers that its sessions may use."""
+        """Return the keys of the enabled servers that sessions of this view may use."""
         return [self.view.key(name) for name, entry in self.exposure.servers.items() if not entry.disabled]
 
     def missing(self) -> list[str]:

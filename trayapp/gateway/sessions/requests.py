@@ -124,7 +124,7 @@ class ClientRequests:
     def _answer(self, request: Request) -> None:
         """Answer a request whose method is in OLDER or MODERN, or start a task that does.
 
-        Immediate answers keep the order of their requests: clients pipeline their handshake.
+        Immediate answers keep the order of their requests, because clients pipeline their handshake.
         """
         session, params = self.session, request.params if isinstance(request.params, dict) else {}
         match request.method:
