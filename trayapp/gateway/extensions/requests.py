@@ -265,7 +265,7 @@ def inspected_file(
 ) -> Reply:
     """Return a server's answer to a request for a skill's file, or an error if the file is held back.
 
-    A skill's files are not read ahead of need (SEP-2640, lazy retrieval), so each is inspected when a client reads it.
+    A skill's files are not read in advance (SEP-2640, lazy retrieval), so each is inspected when a client reads it.
     `digest`: from the skill's entry, or None. If the file differs, `changed` is called to read the entry again.
     """
     result = reply.message.get("result")

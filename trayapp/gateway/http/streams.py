@@ -110,7 +110,7 @@ class EventStream:
         self._news.set()
 
     def be_events(self) -> None:
-        """Send the answer as an event from now on, not as JSON."""
+        """Send the answer as an event instead of JSON from now on."""
         self._events = True
         self._news.set()
 

@@ -142,7 +142,7 @@ class SessionView:
         return server, {**params, member: own}
 
     def route(self, called: str | Key) -> Route | None:
-        """Return the route of an earlier call, if there is one whose connection is the same, live and in use.
+        """Return the route of an earlier call if its connection is still live and has been used, otherwise None.
 
         `called`: the name that was called, or the tool of a call through the one tool.
         """

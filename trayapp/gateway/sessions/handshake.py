@@ -41,8 +41,8 @@ def take_handshake(client: ClientInfo, params: Params) -> None:
 def initialize(client: ClientInfo, seen: Exposure) -> dict[str, Any]:
     """Return the answer to an older client's handshake. Raises RpcError if the session's options cannot be applied.
 
-    The answer does not wait for servers whose lists are being read, and may lack their instructions and capabilities
-    (guide, connections). Waiting would delay every first handshake, by up to a second if an address does not answer.
+    The answer does not wait for servers whose lists are being read, and may lack their instructions and capabilities.
+    Waiting would delay every first handshake, by up to a second if an address does not answer.
     """
     return _introduce(seen, {"protocolVersion": client.protocol, "serverInfo": SERVER_INFO}, modern=False)
 
