@@ -156,8 +156,9 @@ class Table:
 
 @contextlib.contextmanager
 def waiting(text: str, quiet: bool = False) -> Iterator[None]:
-    """Show `text` with a spinner while the block runs. Print nothing if `quiet` or if stdout or stderr is not a
-    terminal.
+    """Show `text` with a spinner while the block runs.
+
+    Print nothing if `quiet` is True, or if stdout or stderr is not a terminal.
     """
     if quiet or not (is_terminal(sys.stderr) and is_terminal(sys.stdout)):
         yield
@@ -173,7 +174,7 @@ def await_input(source: int | None, seconds: float | None = None) -> None:
     """Wait until the descriptor `source` (None: no descriptor) is readable, for at most `seconds` (None: no limit).
 
     Raises BrokenPipeError as soon as the reader of stdout is gone. On Windows, where stdout cannot be watched, and in a
-    process without stdout, only sleep for `seconds`, or return immediately if there is no limit.
+    process without stdout, only sleep for `seconds`. There, return immediately if no limit is given.
     """
     if sys.platform == "win32" or sys.stdout is None:
         time.sleep(seconds or 0.0)

@@ -76,8 +76,8 @@ def delete_verb(name: str, as_json: bool) -> None:
 def may_keep(names: Sequence[str], hide: bool | None, asks: bool) -> bool:
     """Return True to keep these secrets out of the file, according to the option `hide` or the user's answer.
 
-    Ask only if `hide` is None, `asks` is True, and either this machine can keep secrets or the passphrase of an
-    encrypted file is set. In the second case, a yes also sets `token_store: file`.
+    Ask only if `hide` is None and `asks` is True. This machine must also be able to keep secrets, or the passphrase of
+    an encrypted file must be set. In the second case, a yes also sets `token_store: file`.
     """
     if hide is not None or not asks:
         return hide is True

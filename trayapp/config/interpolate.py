@@ -121,8 +121,8 @@ def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, h
     A variable that only the server's own `env` sets is not replaced in the arguments. The program can read it itself,
     and other users can see arguments.
 
-    Raises MissingVariableError, which names every variable without a value, and ConfigError for an invalid address,
-    command or header and for characters that cannot be sent.
+    Raises MissingVariableError, which names every variable without a value. Raises ConfigError for an invalid address,
+    command or header, and for characters that cannot be sent.
     """
     resolver = _Expander(environ.get, keyring)
 

@@ -94,7 +94,7 @@ class CannotConfineError(ConnectFailedError):
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """The inputs of a confined start besides the launch.
+    """The inputs of a confined start, apart from the launch.
 
     `own`: our own folders, which are never granted. `scratch`: the server's folder for cache and temporary files.
     `said`: variables that servers.yaml sets. `package`: the folder of a locked package or an unpacked bundle.

@@ -48,7 +48,7 @@ EXAMPLE = "Write it as {servers: {name: {command: ...}}}"
 def parse(text: str, file: str) -> Config:
     """Return the configuration in `text`, which may be empty. Problems name `file`.
 
-    Raises UnparsableError if the file is too large, not YAML or not a mapping, or has a duplicate key at the top level
+    Raises UnparsableError if the file is too large, not YAML or not a mapping, and for a duplicate key at the top level
     or in `servers`. All other problems are in Config.problems, with a fatal one for each omitted server.
     """
     report = Report(file)

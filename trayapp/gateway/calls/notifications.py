@@ -89,8 +89,10 @@ class Notifications:
             live.channel.send_notification(method, told)
 
     def set_level(self, connection: Connection, wanted: str | None = None) -> None:
-        """Set an older server's log level to the lowest that sessions, requests in progress, or the next request
-        (`wanted`) need. Newer servers get the level with each request.
+        """Set an older server's log level to the lowest one that any session or request needs.
+
+        These are the sessions, the requests in progress, and the next request (`wanted`). Newer servers get the level
+        with each request.
         """
         live = connection.live
         of_calls = {call.log_level for call in _busy(connection).values()}

@@ -218,8 +218,9 @@ class RoutedCall:
             self.session.open_calls[self.request_id] = self
 
     async def _send_allowed(self) -> None:
-        """Send the call that the user has just allowed, unless its tool was removed or its server cannot be started. If
-        the tool's definition has changed, ask the user again.
+        """Send the call that the user has just allowed, unless its tool was removed or its server cannot be started.
+
+        If the tool's definition has changed, ask the user again.
         """
         try:
             await self.connection.up()

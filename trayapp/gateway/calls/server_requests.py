@@ -64,8 +64,10 @@ _GIVEN_UP = f"another session has just cancelled a call to this server, {_UNCERT
 
 
 class ServerRequests:
-    """The requests of one gateway's servers to clients. The class is broad because the answer may come from a client,
-    from the user, or in a later request of a client (2026-07-28). The call may also end before the answer comes.
+    """The requests of one gateway's servers to clients.
+
+    The class is broad because the answer may come from a client, from the user, or in a later request of a client
+    (2026-07-28). The call may also end before the answer comes.
     """
 
     def __init__(self, services: Services, purpose: Callable[[str], Purpose], asks: Asks) -> None:
@@ -166,12 +168,11 @@ class ServerRequests:
         return sorted(calls, key=_eligibility), session
 
     async def _held(self, connection: Connection, method: str) -> set[ClientSession] | None:
-        """Hold a question while calls of several sessions are in progress. Return the sessions that it may belong to,
-        or None for any session.
+        """Hold a question while calls of several sessions are in progress.
 
-        A call does not end while it waits for an answer, so a question belongs to the last session that is left. If all
-        calls may be executed twice, the question is refused (RpcError), and the calls are sent again, each on its
-        session's own connection.
+        Return the sessions that the question may belong to, or None for any session. A call does not end while it waits
+        for an answer, so a question belongs to the last session that is left. If all calls may be executed twice, the
+        question is refused (RpcError), and the calls are sent again, each on its session's own connection.
         """
         asked: set[ClientSession] = {call.session for call in routed_calls(connection)}
         if len(asked) + bool(connection.own_requests) < 2:
@@ -200,8 +201,8 @@ class ServerRequests:
     def give_up(self, connection: Connection, live: Live, session: ClientSession) -> None:
         """Record that a session gave up a call, for which an older server may still ask questions.
 
-        A connection that serves one request at a time is closed, because a server that ignored the cancellation would
-        ask the client of the next request.
+        A connection that serves one request at a time is closed. Otherwise, a server that ignored the cancellation
+        would ask the client of the next request.
         """
         if live.peer.modern:
             return
@@ -256,9 +257,10 @@ class ServerRequests:
     async def answers(
         self, session: ClientSession, about: RequestId, question: dict[str, Any], key: str
     ) -> dict[str, Any]:
-        """Ask the client, or the user, the questions of an `input_required` result (`question`). Return the params to
-        add when the client's request (`about`) is sent again (MCP 2026-07-28, multi round-trip requests). Raises
-        RpcError.
+        """Ask the client, or the user, the questions of an `input_required` result (`question`).
+
+        Return the params to add when the client's request (`about`) is sent again (MCP 2026-07-28, multi round-trip
+        requests). Raises RpcError.
         """
         asked, state = question.get("inputRequests"), question.get("requestState")
         again: dict[str, Any] = {} if state is None else {"requestState": state}

@@ -455,8 +455,8 @@ def costs(lists: ListResults) -> dict[str, Any]:
     - `search`: {"tokens", "direct", "answer_tokens"}: tokens of the one tool with the direct tools, number of
       direct tools, tokens of an average search answer with LIMIT hits
     - `break_even`: None if there are no tools, otherwise {"tools", "searches"}. `tools`: the number of tools from
-      which the one tool and a search cost less than the list. `searches`: the number of searches in one session that,
-      with the one tool, cost as much as the whole list (0 if the one tool alone costs more)
+      which the one tool and a search cost less than the list. `searches`: the number of searches in one session that
+      cost, with the one tool, as much as the list (0 if the one tool alone costs more)
     - `servers`: [{"name", "tokens", "tools": [{"name", "tokens"}]}], the largest first
     """
     from trayapp.catalog.search.index import LIMIT

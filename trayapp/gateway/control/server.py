@@ -161,8 +161,9 @@ class Control:
         return outcome
 
     async def _reconnect(self, params: dict[str, Any]) -> Any:
-        """Reconnect the named server, or all except idle ones, which connect with their next call. Close the further
-        connections of these servers.
+        """Reconnect the named server, or all except idle ones, which connect with their next call.
+
+        Also close all further connections of these servers.
         """
         pool, shared_key = self._gateway.services.pool, self._gateway.services.shared_key
 

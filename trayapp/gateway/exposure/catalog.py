@@ -109,8 +109,9 @@ class Catalog:
         return self._is_on(key) and self.offers[key[0]].waits(key[1])
 
     def switched_on(self, server: str, names: Iterable[str]) -> tuple[str, ...]:
-        """Return `names`, subjects of a server (tools, prompts, ...), without the tools that the user disabled or
-        excluded. Return () if the server is disabled or its offer unknown.
+        """Return `names`, subjects of a server (tools, prompts, ...), without tools that the user disabled or excluded.
+
+        Return () if the server is disabled or its offer unknown.
         """
         if server not in self.enabled:
             return ()

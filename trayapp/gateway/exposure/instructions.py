@@ -85,8 +85,9 @@ def _about(seen: Exposure, server: str) -> str:
 
 
 def _first_words(instructions: str) -> str:
-    """Return the first clause of a text, without a leading "Use this server to", in at most ABOUT_LONGEST characters,
-    or "" if the text begins with markup.
+    """Return the first clause of a text, shortened to ABOUT_LONGEST characters.
+
+    A leading "Use this server to" is left out. Return "" if the text begins with markup.
     """
     if instructions.startswith(("#", "<", "*", "-", "=")):
         return ""

@@ -63,8 +63,9 @@ def is_one_tool(params: Any) -> bool:
 
 
 def looks_for_tools(params: dict[str, Any]) -> bool:
-    """Return True if a call of the one tool asks about tools, instead of calling one, connecting a server or continuing
-    a result.
+    """Return True if a call of the one tool only asks about tools.
+
+    It then calls no tool, connects no server and continues no result.
     """
     arguments = params.get("arguments")
     return not isinstance(arguments, dict) or arguments.keys().isdisjoint({"tool", "connect", "result"})
@@ -86,8 +87,9 @@ class ListResults:
         self._results: dict[tuple[str, bool], bytes] = {}
 
     def result(self, kind: str, *, apps: bool = False) -> bytes:
-        """Return the result of a list request as JSON. `kind`: one of LISTS. `apps`: the client shows Apps, so
-        tools with a user interface are listed in any mode.
+        """Return the result of a list request as JSON.
+
+        `kind`: one of LISTS. `apps`: the client shows Apps, so tools with a user interface are listed in any mode.
         """
         found = self._results.get((kind, apps))
         if found is None:
