@@ -448,7 +448,7 @@ class Supervisor:
                 try:
                     self._gateway.request_stop()
                 except MultiMcpError:
-                    self._process.terminate()  # it may not listen yet
+                    self._process.terminate()  # the gateway may not listen yet
                 self._await_end()
             elif self._watch is not None:
                 self._end_other(self._watch)

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-# --- JSON by the interpreter's own scanner and encoder, without the modules around them, whose regular expressions cost
-# 1 MiB of memory in each shim
+# --- JSON, with the interpreter's own scanner and encoder. The package `json` around them has regular expressions that
+# cost 1 MiB of memory in each shim
 
 
 class _Rules:

@@ -11,7 +11,7 @@ OPTIONS = ("--expose", "--servers", "--profile")
 
 
 def main(argv: list[str]) -> int:
-    """Relay until the client ends, and return the exit code. `argv` does not include the verb."""
+    """Relay until the client ends, or print the usage. Return the exit code. `argv` does not include the verb."""
     if (options := parse(argv)) is None:
         say(USAGE)
         return 2

@@ -14,9 +14,9 @@ from trayapp.wire.rundir import PIPES, STOPPING, socket_path
 
 CHUNK = 1 << 20  # bytes per read, once a line has turned out to be long
 FIRST_CHUNK = 1 << 16  # bytes per read before that: consecutive buffers of 1 MiB would touch 2 MiB of the heap
-UNJOINED_FROM = 1 << 17  # bytes of a line; a longer one is passed on in parts: joining them takes 1.5 ms for each MiB
-SWELLS_FROM = 4 << 20  # bytes of a line; from here on, freeing its memory is worth the effort
-GIVE_BACK_MS = 5000  # idle time after such a line, until the memory it freed is given back to the system
+UNJOINED_FROM = 1 << 17  # bytes; a longer line is passed on in parts, because joining them takes 1.5 ms per MiB
+SWELLS_FROM = 4 << 20  # bytes; after a line of at least this size, freeing its memory is worth the effort
+GIVE_BACK_MS = 5000  # idle time after such a line, before its memory is given back to the system
 QUIET_MS = 50  # idle time before the ledger is loaded
 EARLY_MOST = 32  # batches of lines that may wait for the ledger
 PIPE_HOLDS = 1 << 16  # bytes, the default size of a pipe
@@ -25,12 +25,12 @@ START_AGAIN_S = 2.0  # after a failed start, requests are refused for this long 
 # How long to try the gateway that was already running when the shim started one. The started one then exits, and the
 # running one may be shutting down.
 NEXT_TRY_S = 0.5
-AWAIT_OTHERS_S = 0.7  # the tray, if it runs, restarts a crashed gateway; after this long the shim starts one
+AWAIT_OTHERS_S = 0.7  # time for the tray, if it runs, to restart a crashed gateway; then the shim starts one
 DRAIN_S = 0.2  # wait for the rest of what a lost gateway sent; its end of file follows immediately
-REPLAY_PATIENCE_S = 5.0  # a gateway answers a handshake in a millisecond; the shim does not wait for one that hangs
+REPLAY_PATIENCE_S = 5.0  # limit for the answer to a replayed request, which usually takes a millisecond
 PING_S = 2.0  # silence after the first request of a connection, before a ping tests if the gateway answers at all
-MUTE_S = 12.0  # a gateway answers a ping in milliseconds; one that is silent for this long may hang
-MUTE_TRIES = 2  # silences of that length before the client gets the error; clients wait 30 s or more
+MUTE_S = 12.0  # a gateway that is silent for this long may hang; a ping is usually answered in milliseconds
+MUTE_TRIES = 2  # silences of MUTE_S before the client gets the error; clients wait 30 s or more
 PASSED_BYTES = 64  # room for the file descriptors of two pipes, which arrive with a message
 LOOK_MS = 1000  # how often to check for a gateway that was stopped on purpose, while the client sends no requests
 

@@ -167,7 +167,7 @@ def _source(
     name: str, raw: Mapping[str, Any], client: str, kind: str, inputs: Mapping[str, Any], home: Path, windows: bool
 ) -> Source:
     raw, called = _with_credential_sent(_with_inputs_closed(_flat_entry(raw), inputs)), name or "The server"
-    if isinstance(sent := raw.get("headers"), Mapping):  # `Bearer `, with nothing after it
+    if isinstance(sent := raw.get("headers"), Mapping):  # for example `Bearer ` without a token
         schemes = {key: _SCHEME.sub(r"\1 <token>", one) for key, one in sent.items() if isinstance(one, str)}
         raw = {**raw, "headers": {**sent, **schemes}}
     if passed := [one for one in _passed_on(raw) if is_variable_name(one)]:

@@ -124,7 +124,7 @@ _INTRODUCED = re.compile(
     r"(?:[-*]\s+)?(?:[A-Z][\w ()/.-]{1,40}:\s+)?"
     r"(?:\"([^\n\"]+)\"|\u201c([^\n\u201d]+)\u201d|<([^\n<>]+)>|([^\n\"\u201c<>]{3,2000}?))(?: \([\w ]+\))?"
 )
-_SCOPED = re.compile(r"@[\w.~-]+/[\w.~-]+(?:@[\w.+~^-]+)?")  # npm's form only
+_SCOPED = re.compile(r"@[\w.~-]+/[\w.~-]+(?:@[\w.+~^-]+)?")  # only npm's form of a package name
 # Pages about a package, recognized by their path, and pages for people: not addresses of servers
 _PACKAGE_PAGE = re.compile(
     r"https?://(?:www\.)?(?:npmjs\.com/package|pypi\.org/project)/.+|https?://[^/?#]+/(?:package/(?:@[\w.~-]+/)?|project/)(?!(?:mcp|sse)(?:[/?#]|$))[\w.~-]+/?(?:[?#].*)?"

@@ -304,7 +304,7 @@ def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -
     or wholly a shared placeholder is removed, together with the option before it.
     """
     whole = variable.shared and words[at] == variable.placeholder
-    is_named = variable.placeholder == "" and words[at].endswith("=")  # `NAME=`, with nothing after it
+    is_named = variable.placeholder == "" and words[at].endswith("=")  # `NAME=` without a value
     if is_named and (value or (at and words[at - 1] in ("-e", "--env"))):
         return [*words[:at], words[at] + value, *words[at + 1 :]]
     if not value and (whole or not (variable.shared or variable.required)):

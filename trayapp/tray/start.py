@@ -114,7 +114,7 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
     app = build(environ, run, paths, switch, SystemPlatform(say, told if autostart else None))
     try:
         single.serve(app.second_start)
-    except (OSError, StorageError) as error:  # without it, a second start can only report that a tray is running
+    except (OSError, StorageError) as error:  # without the socket, a second start can only report a running tray
         log.warning("Cannot detect further starts: %s", error)
 
     def keep_true() -> None:

@@ -135,7 +135,7 @@ class FrameSplitter:
             try:
                 bytes(self._size)  # as large as the joined frame; its pages are never touched, so it costs microseconds
             except MemoryError:
-                self._skip()  # otherwise the next read would run out of memory where nothing can catch it
+                self._skip()  # otherwise, the next read would raise MemoryError where nothing catches it
 
     def _skip(self) -> None:
         """Keep only the first and last bytes of a frame that is too large."""

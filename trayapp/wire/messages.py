@@ -121,7 +121,7 @@ class Reply:
 
     @property
     def is_large(self) -> bool:
-        """True if reading `message` costs a parse."""
+        """True if the answer has not been parsed yet, so that reading `message` parses it."""
         return self._message is None
 
     @property

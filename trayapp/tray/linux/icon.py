@@ -261,7 +261,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             except Exception as error:  # noqa: BLE001 (the boundary of a library that can raise anything)
                 log.info("No X display: %s", repr(error))  # repr: a kept error would keep the attempt's sockets open
                 return
-            made.start()  # it docks once there is a tray
+            made.start()  # the icon docks once there is a tray
             self._xembed = made
             # The icon, title, or visibility may have changed during construction.
             made.icon, made.title, made.visible = self._icon, self.title, self._visible
