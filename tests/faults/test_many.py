@@ -15,7 +15,11 @@ from tests.faults.servers import TOOLS
 from tests.faults.world import LONG, Counting, calls, outcome, servers_of
 from tests.patience import stretched
 
-pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="reads /proc")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.usefixtures("forked"),
+    pytest.mark.skipif(sys.platform == "win32", reason="reads /proc"),
+]
 MANY = 30
 LIMIT_S = 1.0  # timeout of each handshake
 LIST_S = 0.1  # for a list from the cache

@@ -32,6 +32,7 @@ from trayapp.backends.stdio.guardian import start_time
 
 pytestmark = [
     pytest.mark.requirement("proc-no-orphans"),
+    pytest.mark.usefixtures("forked"),
     pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show whose processes these are"),
 ]
 LADDER_S = 2.0  # until a leftover server that does not exit is killed
