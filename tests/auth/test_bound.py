@@ -58,7 +58,7 @@ def goes_to(address: str) -> tuple[str, str, int | None] | None:
 
 
 @pytest.mark.requirement("auth-bound")
-@settings(max_examples=2_000)
+@settings(max_examples=1_000)
 @given(ADDRESSES, ADDRESSES)
 def test_a_covered_address_is_at_the_same_place(ours: str, asked: str) -> None:
     for whole_origin in (False, True):

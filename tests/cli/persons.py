@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.running import RUN_TIMEOUT_S, environment, quick_program
+from tests.e2e.gateway import Gateway
 
 STARTING = ("setup", "add")  # verbs that would start a gateway
 
@@ -25,6 +26,12 @@ class Person:
         moved = ("XDG_", "CLAUDE_", "CLINE_", "CODEX_", "COPILOT_", "OPENCODE_", "DBUS_")
         kept = {name: value for name, value in environment(home).items() if not name.startswith(moved)}
         self.env = kept | {"HOME": str(mine), "USERPROFILE": str(mine), "APPDATA": str(mine / "AppData" / "Roaming")}
+
+    def starts_gateway(self) -> None:
+        """Start a gateway as a fork, which is faster than to let the next command start one."""
+        gateway = Gateway(self.home, forked=True)
+        gateway.env = self.env
+        gateway.start()
 
     def says(self, *argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Run `multi-mcp ARGV...` to its end. The STARTING verbs do not start a gateway here."""

@@ -97,7 +97,7 @@ def test_the_panel_adds_only_the_file_that_it_showed(person: Person, tmp_path: P
 
 @pytest.fixture
 def gateway(home: Path) -> Iterator[Gateway]:
-    with gateway_in(home) as made:
+    with gateway_in(home, forked=True) as made:
         yield made
 
 

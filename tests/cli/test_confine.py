@@ -53,6 +53,7 @@ def needy(person: Person) -> Iterator[Person]:
     (person.folder / "sample.py").write_text(Path(sample.__file__).read_text(encoding="utf-8"))
     entry = {"command": [sys.executable, "-I", "-S", str(program)], "cwd": str(person.folder)}
     (person.home / "servers.yaml").write_text(json.dumps({"servers": {"needy": entry}}))
+    person.starts_gateway()
     yield person
     person.says("stop")
 
@@ -94,6 +95,7 @@ def test_what_a_call_was_refused_is_in_the_proposal(person: Person) -> None:
     )
     entry = {"command": [sys.executable, "-I", "-S", str(program)], "cwd": str(person.folder), "confine": True}
     (person.home / "servers.yaml").write_text(json.dumps({"servers": {"late": entry}}))
+    person.starts_gateway()
     try:
         assert "The server's entry: confine: true" in person.says("confine", "late", "--try").stdout
         assert "Permission denied" in person.says("call", "late_open").stdout
@@ -121,6 +123,7 @@ def test_a_real_server_is_proposed_exactly_the_line_that_it_needs(
         "confine": True, "connect_timeout": 60,
     }  # fmt: skip
     person.servers.write_text(json.dumps({"servers": {name: entry}}))
+    person.starts_gateway()
     try:
         if name != "sqlite":  # the other servers can list their tools without more permissions
             assert "The server's entry: confine: true\n" in person.says("confine", name, "--try").stdout
@@ -152,6 +155,7 @@ def test_the_entry_is_written_after_a_persons_yes_alone(needy: Person) -> None:
 
 def test_a_server_at_an_address_is_not_confined(person: Person) -> None:
     (person.home / "servers.yaml").write_text("servers: {far: {url: 'http://127.0.0.1:9/mcp'}}\n")
+    person.starts_gateway()
     done = person.says("confine", "far")
     person.says("stop")
     assert done.returncode == 2
@@ -163,6 +167,7 @@ def test_a_server_that_a_shell_starts_is_not_said_to_want_a_terminal(person: Per
     program.write_text(Path(sample.__file__).read_text(encoding="utf-8"))
     argv = ["bash", "-c", f"exec /usr/bin/python3 -I -S {program}"]
     person.servers.write_text(json.dumps({"servers": {"odd": {"command": argv, "cwd": str(person.folder)}}}))
+    person.starts_gateway()
     done = person.says("confine", "odd", "--try")
     person.says("stop")
     assert "The server's entry: confine: true" in done.stdout, done.stdout + done.stderr
