@@ -147,7 +147,7 @@ def is_preparation(line: str) -> bool:
 
 
 def without_version(package: str) -> str:
-    """Return `acme-mcp` for `acme-mcp@1.2` and `acme-mcp==1.2`."""
+    """Return a package without its version: `acme-mcp` for `acme-mcp@1.2` and `acme-mcp==1.2`."""
     return re.sub(r"(?<=.)(?:@|==).*", "", package)
 
 

@@ -1,4 +1,4 @@
-"""Capabilities of clients and servers: their union, the requests that a client can answer, announced extensions."""
+"""Capabilities of clients and servers: their union, the requests that a client can answer, and extensions."""
 
 from __future__ import annotations
 

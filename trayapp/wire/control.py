@@ -86,7 +86,7 @@ _STOPPING = loads(STOPPING)["method"]
 
 
 class ControlError(MultiMcpError):
-    """An error answer from the gateway, with its `code` and `exit_code`."""
+    """Raised for an error answer from the gateway, with its `code` and `exit_code`."""
 
     def __init__(self, title: str, hint: str, code: str, exit_code: int) -> None:
         super().__init__(title, hint)

@@ -30,7 +30,7 @@ _recursion = threading.Lock()  # held while the interpreter's recursion limit is
 
 
 class JsonError(ValueError):
-    """Bytes that are not JSON (RFC 8259), nested deeper than MAX_DEPTH, or with a number out of a double's range."""
+    """Raised for bytes that are not JSON (RFC 8259), for nesting beyond MAX_DEPTH, or for a number beyond a double."""
 
 
 def loads(data: bytes | bytearray | memoryview) -> Any:

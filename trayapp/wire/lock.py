@@ -81,7 +81,7 @@ class FileLock:
         self.release()
 
     def release(self) -> None:
-        """Release the lock. The file stays."""
+        """Release the lock. The file stays, but is emptied."""
         if self._descriptor is not None:
             with suppress(OSError):
                 os.ftruncate(self._descriptor, 0)

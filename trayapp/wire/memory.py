@@ -1,4 +1,4 @@
-"""System settings for large answers: the size of pipes, and memory that the C library keeps afterwards."""
+"""Functions for large answers: they widen pipes, and give memory that the C library keeps back to the system."""
 
 from __future__ import annotations
 

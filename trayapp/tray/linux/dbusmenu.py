@@ -120,7 +120,7 @@ class MenuService:
         return ([(node.number, _only(node.properties, names)) for node in asked],)
 
     def _event(self, number: int, kind: str, data: object, timestamp: int) -> Body:
-        # Not an error of the panel: it showed an older menu, and a signal about the change was already sent.
+        # An unknown number is no error: the panel showed an older menu, and a signal about the change was already sent.
         self._clicked(number, kind)
         return ()
 

@@ -39,7 +39,7 @@ class SearchStep(NamedTuple):
 
 
 class HostSearch:
-    """The choice of a kind of host, from which hosts exist and how long none has existed. It does no I/O.
+    """A search for a kind of host, based on which hosts exist and how long there has been none. It does no I/O.
 
     `bus`: True if there is a session bus. `display`: True if there is an X display for XEmbed. `now`: the seconds of a
     monotonic clock.

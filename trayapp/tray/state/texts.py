@@ -169,12 +169,12 @@ def alarm(codes: Sequence[str]) -> str:
 
 
 def alarmed(names: Sequence[str], codes: Sequence[str]) -> str:
-    """Return `bank: a changed tool reads like instructions`."""
+    """Return a line about a suspicious change: `bank: a changed tool reads like instructions`."""
     return listed(names, f": a changed tool {alarm(codes)}")
 
 
 def clients(names: Sequence[str]) -> str:
-    """Return `2 AI tools connected: Codex and Cursor`."""
+    """Return a line about the connected AI tools: `2 AI tools connected: Codex and Cursor`."""
     if not names:
         return "No AI tool is connected"
     each = [f"{client} ({number})" if number > 1 else client for client, number in sorted(Counter(names).items())]
@@ -187,13 +187,13 @@ def reason(error: Mapping[str, object] | None) -> str:
 
 
 def failed_why(server: ServerStatus) -> str:
-    """Return `github: It ended`. If the reason already names the server, return only the reason."""
+    """Return why a server failed: `github: It ended`. If the reason names the server, return only the reason."""
     why = reason(server.error)
     return fit(why if names_server(why, server.name) else f"{server_name(server)}: {why}")
 
 
 def problem_words(problem: Problem) -> str:
-    """Return `servers.yaml, line 12: Unknown key comand`, at any length."""
+    """Return the whole text of a problem: `servers.yaml, line 12: Unknown key comand`."""
     server = f"{name(problem.server)}: " if problem.server and not names_server(problem.message, problem.server) else ""
     line = f", line {problem.line}" if problem.line else ""
     return f"{file_name(problem)}{line}: {server}{problem.message}"
@@ -210,7 +210,7 @@ def is_unlockable(state: KeyringState | None, error: Mapping[str, str]) -> bool:
 
 
 def server_line(server: ServerStatus) -> str:
-    """Return `● github: connected, 26 tools`."""
+    """Return the menu line of a server: `● github: connected, 26 tools`."""
     has_tools = server.tools.enabled and server.state is not State.DISABLED
     tools = f", {count(server.tools.enabled, 'tool')}" if has_tools else ""
     state = State.FAILED if server.failed else server.state
@@ -231,12 +231,12 @@ def without_commands(hint: str) -> str:
 
 
 def wanted(words: str) -> str:
-    """Return `! Allow delete_repo of github ...`: an entry that needs the user."""
+    """Return the label of an entry that needs the user: `! Allow delete_repo of github ...`."""
     return f"! {words} ..."
 
 
 def sign_in_to(server: ServerStatus) -> str:
-    """Return `Sign in to linear`."""
+    """Return the label of a sign-in: `Sign in to linear`."""
     return f"Sign in to {server_name(server, 40)}"
 
 
@@ -254,12 +254,12 @@ def tools_of(servers: Sequence[Offered]) -> list[str]:
 
 
 def offered(server: Offered) -> str:
-    """Return `github: npx -y server-github`."""
+    """Return a line about an offered server: `github: npx -y server-github`."""
     return fit(f"{name(server.name)}: {server.starts}")
 
 
 def doubled(server: Offered) -> str:
-    """Return `Cursor: github`."""
+    """Return a line about a server that an AI tool also starts: `Cursor: github`."""
     return fit(f"{name(server.title)}: {name(server.name)}")
 
 
@@ -269,7 +269,7 @@ def file_name(problem: Problem) -> str:
 
 
 def tool_change(added: int, gone: int) -> str:
-    """Return `2 new tools, 1 gone`."""
+    """Return a summary of changed tools: `2 new tools, 1 gone`."""
     parts = [count(added, "new tool")] if added else []
     parts += [f"{gone} gone" if parts else f"{count(gone, 'tool')} gone"] if gone else []
     return ", ".join(parts)
@@ -292,7 +292,7 @@ CLASSES = {"read": "reads", "write": "writes", "destructive": "destructive"}
 
 
 def asks(waiting: Sequence[AskStatus]) -> str:
-    """Return `Claude Code wants to call github/delete_repo` or `3 requests wait for your answer`."""
+    """Return a line about waiting asks: `Codex wants to call github/get`, or `3 requests wait for your answer`."""
     if len(waiting) > 1:
         return f"{len(waiting)} requests wait for your answer"
     (ask,) = waiting
