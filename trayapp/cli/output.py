@@ -123,7 +123,7 @@ class Table:
         worth = min(columns.pop(), LAST_KEPT)
         if sum(columns) + len(GAP) * len(columns) + worth > room:
             columns[1:] = [min(needed, COLUMN_KEPT) for needed in columns[1:]]
-            columns[0] = min(columns[0], room - sum(columns[1:]) - len(GAP) * len(columns))  # longer cells overflow
+            columns[0] = min(columns[0], room - sum(columns[1:]) - len(GAP) * len(columns))  # longer cells may overflow
         left = room - sum(columns) - len(GAP) * len(columns)
         yield from self._row(console, self.headers, columns, left, worth, header=True)
         for row in self.rows:

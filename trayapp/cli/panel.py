@@ -40,7 +40,7 @@ def panel_verb(what: str | None, no_browser: bool, as_json: bool) -> None:
             )
         with suppress(OSError, ValueError):  # a URL or another source that is not a path
             if "\n" not in text and Path(text).is_file():
-                text = str(Path(text).absolute())  # the gateway runs in another folder
+                text = str(Path(text).absolute())  # absolute, because the gateway runs in another folder
     url = str(ask(PANEL, {"what": text} if text else None)["url"])
     if as_json:
         print_json({"url": url})

@@ -149,7 +149,7 @@ def spelling_lines(server: ServerConfig) -> Iterator[str]:
     host = urlsplit(server.url).hostname or "" if server.url is not None else ""
     words = [host] if server.url is not None else [server.command or "", *server.args]
     for word in dict.fromkeys(run for text in words for run in re.findall(r"[^\W\d_]+", text)):
-        wide = unicodedata.normalize("NFKC", word).isascii()  # full-width letters and the like
+        wide = unicodedata.normalize("NFKC", word).isascii()  # full-width letters, for example
         if word.isascii() or _latin(word) == word or not (host or wide or re.search("[A-Za-z]", word)):
             continue
         others = ", ".join(f"U+{ord(letter):04X}" for letter in dict.fromkeys(word) if _latin(letter) != letter)

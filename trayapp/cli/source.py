@@ -40,13 +40,13 @@ from trayapp.sources.recognize import is_registry_name, recognize, text_of_link
 from trayapp.sources.server_json import OnlyBundlesError, bundles_in, read_server_json, short_name
 from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable, own_part, with_value
 
-LARGEST_DOWNLOAD = 512 << 20  # bytes
+LARGEST_DOWNLOAD = 512 << 20  # bytes of one bundle
 _PLACES = ("env", "headers")
 NAMED = 6  # tool names shown per class
 VALUE = "arg."  # prefix of a value's name in the panel's form
 _EACH_SESSION = "in the folder of each session, one process for each (scope: session)"
 _ANY_ADDRESS = "https://asked.invalid/"  # stands for a value that the user has not given yet
-Add = Callable[[str, dict[str, Any]], None]  # name and entry
+Add = Callable[[str, dict[str, Any]], None]  # called with a server's name and entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +276,7 @@ def _text_of(what: str) -> str:
         if path.stat().st_size > LARGEST:
             raise UnclearSourceError(f"{path} is too large", "Paste the server's own snippet")
         return path.read_text(encoding="utf-8")
-    except (OSError, ValueError):  # not readable as text
+    except (OSError, ValueError):  # the file is not readable as text
         return what
 
 

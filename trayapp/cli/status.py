@@ -86,7 +86,7 @@ def watched(snapshots: Iterator[dict[str, Any]], as_json: bool) -> None:
     elif is_terminal(sys.stdout):
         live(snapshots)
     else:
-        for line, _ in groupby(map(summary_line, snapshots)):  # one for each change
+        for line, _ in groupby(map(summary_line, snapshots)):  # print a line only if it changed
             say(line)
 
 

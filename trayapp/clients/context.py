@@ -28,9 +28,9 @@ RECORD_LARGEST = 1_000_000  # bytes; an entry takes about 100
 class ClientsContext:
     """The environment of connect and import."""
 
-    machine: Machine  # where clients keep their files
+    machine: Machine  # the machine on which clients keep their files
     record: Path  # the path of our record
-    command: list[str] = field(default_factory=shim_command)  # the shim, program first
+    command: list[str] = field(default_factory=shim_command)  # the command line of the shim
     settle: Callable[[Path], object] = wait_until_quiet  # waits while a client is writing its file
 
 

@@ -34,7 +34,7 @@ _URLS = ("url", "serverUrl", "httpUrl", "uri", "baseUrl")
 _ENVS = ("env", "environment", "envs")
 _HEADERS = ("headers", "http_headers", "httpHeaders")
 _TYPES = {"http": "http", "streamable-http": "http", "streamable_http": "http", "streamablehttp": "http", "sse": "sse"}
-TRANSPORTS = frozenset(_TYPES)  # for a server at a URL
+TRANSPORTS = frozenset(_TYPES)  # the transports of a server at a URL
 _REMOTE = frozenset((*_TYPES, "remote"))
 _LOCAL = frozenset(("stdio", "local"))
 NO_SERVER = ("builtin", "platform", "frontend", "inline_python")  # extensions that are built into Goose
@@ -279,7 +279,7 @@ class _EntryReader:
         timeout: Any = self._take("timeout") if client.timeout_unit else None
         connecting = self._take("connectionTimeout", "discoveryTimeoutMs")
         key = "connect_timeout" if client.timeout_of == "start" else "request_timeout"
-        if isinstance(timeout, Mapping):  # OpenCode 2
+        if isinstance(timeout, Mapping):  # the form of OpenCode 2
             key, timeout, connecting = "request_timeout", timeout.get("request"), timeout.get("startup")
         for name, value, unit in ((key, timeout, client.timeout_unit), ("connect_timeout", connecting, "ms")):
             if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _ENDLESS:

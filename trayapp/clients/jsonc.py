@@ -85,7 +85,7 @@ def drop(text: str, path: Keys, file: str) -> str:
     scanned = _Text(text, file)
     inside = scanned.objects(path[:-1])[-1]
     index = inside.find(path[-1])
-    assert index is not None  # the parser found this member
+    assert index is not None  # the parser has found this member
     new = spliced(text, scanned.removal(inside, index))
     if read(new, file) != without(document, path):
         refuse(file, 0, "it is written in a form that this change could damage")

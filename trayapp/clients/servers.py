@@ -204,7 +204,7 @@ class _FilesReader:
             self._problems.append(Problem(str(path), 0, error.title, error.hint, fatal=False))
             return
         sources = [_Source(path, holder, folder) for holder in holders(self._client, document)]
-        if self._client.name == "claude-code" and folder is None:  # servers for one folder only
+        if self._client.name == "claude-code" and folder is None:  # the file also has servers for single folders
             projects = document.get(PROJECTS)
             for place in projects if isinstance(projects, Mapping) else ():
                 sources.append(_Source(path, (PROJECTS, place, USUAL_HOLDER), Path(place)))

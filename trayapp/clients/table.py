@@ -65,7 +65,7 @@ _PLAIN: Entry = {"command": "", "args": []}
 _STDIO: Entry = {"type": "stdio", **_PLAIN}
 _WITH_ENV: Entry = {**_STDIO, "env": {}}
 _COPILOT: Entry = {"type": "local", **_PLAIN, "tools": ["*"]}
-_OPENCODE: Entry = {"type": "local", "command": [], "enabled": True}  # one list of all words
+_OPENCODE: Entry = {"type": "local", "command": [], "enabled": True}  # `command` is one list of all words
 _ZED: Entry = {**_PLAIN, "env": {}}
 _GOOSE: Entry = {"type": "stdio", "name": NAME, "enabled": True, "cmd": "", "args": [], "envs": {}, "timeout": 300}
 

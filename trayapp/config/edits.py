@@ -329,7 +329,7 @@ def _set_key(editor: Editor, tool: Slot, slot: Slot | None, key: str, value: boo
         if _says(merged[key], value):
             return
     elif value == (key == "enabled"):
-        return  # the default
+        return  # the value is the default
     if slot is None:
         editor.insert(tool, {key: value})
     elif key == "stale" and not value:

@@ -70,7 +70,7 @@ def exchange(one: Path, other: Path) -> bool:
             failed = ctypes.CDLL(None, use_errno=True).renamex_np(*names, swap)
         else:
             return False
-    except (OSError, AttributeError):  # an older C library
+    except (OSError, AttributeError):  # the C library is too old
         return False
     number = ctypes.get_errno() if failed else 0
     if number in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP):

@@ -30,7 +30,7 @@ WRITE = (
 )  # fmt: skip
 OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 BIND_TCP, CONNECT_TCP = 1, 2
-SCOPES = 3  # abstract Unix sockets, signals
+SCOPES = 3  # LANDLOCK_SCOPE_*: abstract Unix sockets, signals
 NO_NEW_PRIVS = 38  # PR_SET_NO_NEW_PRIVS
 CAPABILITY_VERSION = 0x20080522
 

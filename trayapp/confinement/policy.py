@@ -177,8 +177,8 @@ class Program:
 class Policy:
     """Real paths of files, or of folders with all their contents, and the network access."""
 
-    read: tuple[str, ...]  # includes execute
-    write: tuple[str, ...]  # includes read
+    read: tuple[str, ...]  # includes the right to execute
+    write: tuple[str, ...]  # includes the right to read
     devices: tuple[str, ...]
     network: bool | tuple[str, ...]
     sockets: bool
@@ -369,7 +369,7 @@ def _code_root(path: str, home: str) -> str:
     """
     start = folder = os.path.dirname(path)
     above, installed, _ = path.partition("/node_modules/")
-    if installed:  # packages import each other
+    if installed:  # all of node_modules, since packages import each other
         return above + installed.rstrip("/")
     while not _holds(folder, home):
         if any(os.path.exists(os.path.join(folder, name)) for name in _PROJECT):

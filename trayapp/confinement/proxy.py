@@ -117,7 +117,7 @@ def _is_meant(host: str, address: str) -> bool:
         return True
     with suppress(ValueError):
         ipaddress.ip_address(host)
-        return True  # given as an address
+        return True  # the host was given as an address
     where = ipaddress.ip_address(address.partition("%")[0])
     where = getattr(where, "ipv4_mapped", None) or where
     return not (where.is_loopback or where.is_link_local or where.is_unspecified)

@@ -125,7 +125,7 @@ class ConfinedTransport(BaseSubprocessTransport):
         assert self._proc is not None
         asyncio.get_running_loop().remove_reader(self._pidfd)
         os.close(self._pidfd)
-        code = self._proc.wait()  # does not block: it has ended
+        code = self._proc.wait()  # does not block: the process has ended
         self._process_exited(code)
 
 

@@ -44,12 +44,12 @@ UNCLEAR = ToolClassification("write", "name")
 class Subject(NamedTuple):
     """The tool or resource of a call that needs the user's consent."""
 
-    key: str  # of the shared server
+    key: str  # the key of the shared server
     server: str
     tool: str
     tool_class: ToolClass
     basis: Basis
-    hash: str  # of the definition that the user consents to
+    hash: str  # the hash of the definition that the user consents to
     mode: AskMode  # the setting that requires the ask
     callable: bool  # False: the session may no longer call the tool
 
@@ -247,7 +247,7 @@ class Asks:
         self._services = services
         self._open: dict[str, OpenAsk] = {}  # oldest first
         self._over: OrderedDict[str, str] = OrderedDict()
-        self._rounds: OrderedDict[str, tuple[str, float]] = OrderedDict()  # next request's key -> hash, deadline
+        self._rounds: OrderedDict[str, tuple[str, float]] = OrderedDict()  # key of the next request -> hash, deadline
         self._grants: WeakKeyDictionary[Any, set[tuple[str, str, str]]] = WeakKeyDictionary()
         self._watchers = 0
 

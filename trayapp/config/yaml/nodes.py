@@ -87,7 +87,7 @@ def node_of(value: Any, line: int = 0) -> Node:
         return Sequence(0, 0, line, 0, None, 1, [node_of(item, line) for item in value], True)
     if value is None or isinstance(value, bool | int | float):
         return Scalar(0, 0, line, 0, None, 1, json.dumps(value), "", None)
-    return text_node(str(value), line)  # also a date from TOML
+    return text_node(str(value), line)  # a date from TOML becomes text, too
 
 
 def text_node(text: str, line: int = 0) -> Scalar:
@@ -149,7 +149,7 @@ class Pair(NamedTuple):
     key: Node
     name: str
     value: Node
-    merged: bool = False  # by `<<`
+    merged: bool = False  # True if merged by `<<`
 
 
 def pairs(mapping: Mapping) -> list[Pair]:

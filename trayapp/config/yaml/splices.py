@@ -259,7 +259,7 @@ class Editor:
             if slot.parent.flow:  # inside a flow collection, so in braces
                 self._fill(slot, " " + rendering.flow(new, json_like=_json_like(slot.parent)))
             else:
-                if slot.value.end > slot.value.start:  # null or {}
+                if slot.value.end > slot.value.start:  # the value is null or {}
                     self._fill(slot, "")
                 column = slot.parent.column + self._step
                 self._add_lines(self.layout.line_end(max(slot.key.end, slot.value.end)), new, column, depth)
@@ -295,7 +295,7 @@ class Editor:
         comma = self.layout.comma(end, slot.parent.end - 1)
         if index + 1 < len(beside) and comma is not None:
             following = beside[index + 1][0].start
-            is_blank = not self.text[comma + 1 : following].strip()  # otherwise a comment, which stays
+            is_blank = not self.text[comma + 1 : following].strip()  # otherwise there is a comment, which stays
             self.note(slot.key.start, following if is_blank else comma + 1, "")
         elif index > 0:  # the last one, with the comma before it; a comment between them stays
             before = self._flow_value_end(*beside[index - 1])

@@ -13,7 +13,16 @@ from trayapp.wire.messages import CANCELLED, PROGRESS, Call, Params
 from trayapp.wire.revisions import has_envelope
 
 LOG = "notifications/message"
-LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")  # RFC 5424, as MCP logging
+LEVELS = (
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+)  # RFC 5424, as in MCP logging
 # Notifications about one request. The connection handles them. One that comes too late reaches no session: a session
 # may use the same token or id for a request of its own.
 OF_ONE_REQUEST = frozenset({PROGRESS, CANCELLED})

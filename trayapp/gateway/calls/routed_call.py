@@ -70,11 +70,11 @@ class RoutedCall:
     sent_at: float = field(default=0.0, init=False)  # by the gateway's clock, like `parked_at`
     parked: bool = field(default=False, init=False)
     parked_at: float = field(default=0.0, init=False)  # when its client was last asked
-    moved: bool = field(default=False, init=False)  # sent again on another connection
+    moved: bool = field(default=False, init=False)  # True if sent again on another connection
     log_level: str | None = field(default=None, init=False)  # requested by the client for this call
     proof: Callable[[float], None] | None = field(default=None, init=False)  # gets the duration in seconds
     _allowed: str = field(default="", init=False)  # hash of the definition for which the user has allowed this call
-    _consent: CallConsent | None = field(default=None, init=False)  # while the user is asked
+    _consent: CallConsent | None = field(default=None, init=False)  # the open ask, while the user is asked
     _began: float = field(default_factory=perf_counter, init=False)
     _rounds: int = field(default=0, init=False)  # how often the backend has asked before answering
     _last: bool = field(default=False, init=False)  # True if the request must not be sent again
@@ -160,7 +160,7 @@ class RoutedCall:
         self._note(reply, outcome)
 
     def _answered_after_logs(self, reply: Reply) -> None:
-        self.log_level = None  # do not wait again
+        self.log_level = None  # do not wait for log messages again
         self.answered(reply)
 
     def progress(self, params: dict[str, Any]) -> None:
@@ -354,7 +354,7 @@ class RoutedCall:
         if self.session.open_calls.get(self.request_id) is not self:
             return False
         del self.session.open_calls[self.request_id]
-        if self._consent is not None:  # not sent yet
+        if self._consent is not None:  # the call was not sent yet
             self._consent.withdraw("its call was cancelled")
             self._consent = None
             return False

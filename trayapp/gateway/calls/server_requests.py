@@ -75,7 +75,7 @@ class ServerRequests:
         self._purpose = purpose
         self._asks = asks  # ask the user instead of a client that cannot answer
         self._parked: dict[str, RoutedCall] = {}  # request state -> call whose client has yet to return answers
-        self._questions: dict[RoutedCall, Questions] = {}  # calls of 2026-07-28 clients
+        self._questions: dict[RoutedCall, Questions] = {}  # the open questions to clients of 2026-07-28
         self._given_up: list[_CancelPing] = []  # oldest first
         self._refused: set[tuple[str, str]] = set()  # (server, reason): already in the log
         self._held_questions: WeakKeyDictionary[Connection, _HeldQuestions] = WeakKeyDictionary()

@@ -46,7 +46,7 @@ from trayapp.model.redact import redacted
 from trayapp.wire import control
 from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, Request, RpcError
 
-BATCH_MOST = 10_000  # queries in one request
+BATCH_MOST = 10_000  # limit of the queries in one request
 HITS_MOST = 1_000
 UNUSED_S = 30 * 86_400.0  # tools that have not been called for this long count as unused
 PROJECT_WAIT_S = 5.0  # limit for listing the tools of a project's servers; a start that hangs would take 30 s

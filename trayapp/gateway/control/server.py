@@ -223,5 +223,5 @@ class Control:
         return {}
 
     async def _stop(self, params: dict[str, Any]) -> Any:
-        asyncio.get_running_loop().call_soon(self._gateway.stop_wanted.set)  # after the answer
+        asyncio.get_running_loop().call_soon(self._gateway.stop_wanted.set)  # once the answer is sent
         return {}

@@ -61,7 +61,7 @@ class Choice(NamedTuple):
 
     expose: Expose = "auto"
     defer_above: int = 15  # the number of tools above which `auto` means search mode
-    servers: frozenset[str] | None = None  # None = all
+    servers: frozenset[str] | None = None  # None for all servers
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     wrong: str = ""  # why the options cannot be applied; if set, the session sees nothing, not everything
@@ -148,7 +148,7 @@ class Exposure:
         self.catalog = catalog
         self.choice = choice or Choice()
         self.unseen = unseen
-        self.older = older  # for clients of the older era
+        self.older = older  # True if it is for clients of the older era
         self.servers = {name: entry for name, entry in catalog.config.servers.items() if self.choice.has(name)}
         self.enabled = {name: offer for name, offer in catalog.enabled.items() if name in self.servers}
 

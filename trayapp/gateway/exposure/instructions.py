@@ -98,8 +98,8 @@ def _first_words(instructions: str) -> str:
 # --- the most common words of a server's tools
 
 READ_MOST = 160  # characters of a description: usually its first sentence
-NAME_WEIGHT = 2  # of a word in a tool's name; a word in its description has weight 1
-SHORTEST = 3  # characters of a word
+NAME_WEIGHT = 2  # weight of a word in a tool's name; a word in its description has weight 1
+SHORTEST = 3  # characters; shorter words are left out
 TOGETHER = 0.75  # two words are one term if they are adjacent in this share of the tools that use the commoner one
 UNTELLING = frozenset(
     """
