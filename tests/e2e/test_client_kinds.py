@@ -18,7 +18,6 @@ from tests.e2e.gateway import Gateway
 from tests.e2e.test_one_name import params
 from tests.e2e.test_questions import EVERY_WAY, OLDER, Person, people, served
 from tests.fixtures.era_server import TOOLS
-from tests.tools import node
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("lists-for-each-kind"), pytest.mark.timeout(120)]
 
@@ -27,11 +26,6 @@ APPS, CHARTS = "io.modelcontextprotocol/ui", "com.example/charts"
 DIRECT: dict[str, set[str]] = {}  # command and client capabilities -> the tools that the server lists directly
 # The capability of a client that runs servers' requests as tasks (MCP 2025-11-25).
 TASKS: dict[str, Any] = {"requests": {"sampling": {"createMessage": {}}, "elicitation": {"create": {}}}}
-
-
-def everything() -> list[str]:
-    """Return server-everything's command. The newer Node.js starts it in half the time, and its lists are the same."""
-    return [node(), *servers.everything()[1:]]
 
 
 async def listed(client: Any, params: dict[str, Any] | None = None) -> set[str]:
@@ -84,7 +78,7 @@ async def direct(gateway: Gateway, argv: list[str], capabilities: dict[str, Any]
 
 
 async def test_server_everything_lists_by_what_its_client_can_do(gateway: Gateway) -> None:
-    argv = everything()
+    argv = servers.everything()
     able, weak = await direct(gateway, argv, ABLE), await direct(gateway, argv, {})
     assert len(able) > len(weak)
     gateway.write({"e": {"command": argv}})
@@ -110,7 +104,7 @@ async def test_the_first_list_of_a_client_that_can_do_some_of_it_is_its_own_and_
     gateway: Gateway, able: tuple[str, ...]
 ) -> None:
     """No client with these capabilities has connected before, and no call changes what this client sees."""
-    argv, capabilities = everything(), {name: ABLE.get(name, TASKS) for name in able}
+    argv, capabilities = servers.everything(), {name: ABLE.get(name, TASKS) for name in able}
     expected = await direct(gateway, argv, capabilities)
     assert expected != await direct(gateway, argv, ABLE)
     gateway.write({"e": {"command": argv}})
@@ -217,7 +211,7 @@ async def test_a_thousand_random_calls_of_clients_of_every_kind_leave_the_lists_
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
     with served("stdio both", tmp_path / "one") as one, served("http both", tmp_path / "two") as two:
-        entries = {"one": one, "two": two, "e": {"command": everything()}}
+        entries = {"one": one, "two": two, "e": {"command": servers.everything()}}
         gateway.write(entries, http={"port": 0}, expose="tools")
         gateway.start()
         await gateway.known()

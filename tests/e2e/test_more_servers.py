@@ -21,7 +21,7 @@ from tests import servers
 from tests.e2e.client import Conversation, RpcFailure, client_of
 from tests.e2e.gateway import Gateway
 from tests.e2e.test_real_servers import without_era
-from tests.tools import node, require
+from tests.tools import chromium, node
 from trayapp.gateway.exposure.exposure import INDEX_URI
 
 pytestmark = pytest.mark.anyio
@@ -65,11 +65,11 @@ def program(module: str, *args: str) -> Callable[[], list[str]]:
 def devtools() -> list[str]:
     options = ("--headless", "--isolated", "--chromeArg=--no-sandbox", "--no-usage-statistics")
     _, program = servers.npm("chrome-devtools-mcp")  # `get_css_styles` needs Set.intersection, new in Node.js 22
-    return [node(), program, *options, "--executablePath", require("chromium")]
+    return [node(), program, *options, "--executablePath", chromium()]
 
 
 def playwright() -> list[str]:
-    options = ("--headless", "--isolated", "--no-sandbox", "--executable-path", require("chromium"))
+    options = ("--headless", "--isolated", "--no-sandbox", "--executable-path", chromium())
     return [*servers.npm("@playwright/mcp"), *options]
 
 
