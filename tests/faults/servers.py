@@ -19,20 +19,24 @@ huge {mb}       answer with `mb` MB, in pieces of 1 MB
 half            write half an answer and exit
 """
 
-# ruff: noqa: PTH110, PTH123 (pathlib would double the start-up time)
+# ruff: noqa: PTH110, PTH118, PTH120, PTH123 (pathlib would double the start-up time)
 
 from __future__ import annotations
 
 import itertools
-import json
 import os
-import signal
 import sys
 import time
 
 TYPE_CHECKING = False  # importing typing and subprocess would take over a third of the start-up time
 if TYPE_CHECKING:
     from typing import Any
+
+if TYPE_CHECKING or __name__ != "__main__":
+    import json
+else:  # json would take a third of it
+    sys.path.append(os.path.join(os.path.dirname(__file__), "..", "fixtures"))
+    import small_json as json
 
 argv = sys.argv[1:]
 MB = 1 << 20
@@ -241,6 +245,8 @@ def main() -> None:
 
         subprocess.run([sys.executable, "-I", "-S", "-c", RUNAWAY, runaway, DEAF], stdin=subprocess.DEVNULL, check=True)
     if "--deaf" in argv:
+        import signal
+
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if family := value("--family"):
         start_family(family)

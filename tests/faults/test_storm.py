@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ class Storm:
         time.sleep(self.chance.random() * 0.01)  # so that the kill comes at a random moment
         self.killed[kind] += 1
         if kind in victims:
-            os.kill(self.chance.choice(victims[kind]), signal.SIGKILL)
+            self.kill_one(victims[kind])
         else:
             self.guest.kill() if kind == "client" else self.kill_guest()
             self.guest = self.next_guest()
@@ -81,6 +82,13 @@ class Storm:
         for client in self.clients:
             self.recovers(client, number)
         self.slowest_s = max(self.slowest_s, time.monotonic() - began)
+
+    def kill_one(self, pids: list[int]) -> None:
+        """Kill one of these processes, of which some may have ended: a server that was started to be listed ends."""
+        for pid in self.chance.sample(pids, len(pids)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                return
 
     def next_guest(self) -> ShimClient:
         guest = ShimClient(self.gateway)
