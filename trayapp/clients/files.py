@@ -67,7 +67,7 @@ def shown_path(path: Path, home: Path) -> str:
 
 LARGEST = 64_000_000  # bytes; Claude Code keeps its prompt history in the same file
 BACKUP = ".multi-mcp.bak"  # suffix of the backup made before our first entry
-ATTEMPTS = 3  # in case the client saves the file at the same moment
+ATTEMPTS = 3  # at a change, in case the client saves the file at the same moment
 BACKUP_MOVED = ".before-import.bak"  # suffix of the backup made before servers were moved out
 
 

@@ -230,7 +230,10 @@ def _with_key(text: str, statements: Sequence[_Statement], path: Keys, value: An
     at = next((i for i, s in enumerate(statements) if s.is_head and not s.is_list and s.path == path[:-1]), None)
     below = next((s for s in statements if s.is_head and not s.is_list and s.path[: len(path) - 1] == path[:-1]), None)
     if at is None and below is not None and isinstance(lookup(read(text, file), path[:-1]), Mapping):
-        start, newline = _lines(text, below).start, _newline(text)  # only its subtables have headers
+        start, newline = (
+            _lines(text, below).start,
+            _newline(text),
+        )  # the table itself has no header, only its subtables do
         head = f"[{'.'.join(map(_key, path[:-1]))}]{newline}{_key(path[-1])} = {_literal(value)}{newline}"
         return spliced(text, [Splice(start, start, head)])
     if at is None:

@@ -41,7 +41,7 @@ class Context:
     folder: Path | None = None
     inputs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     windows: bool = False
-    asks_folder: bool = False  # `${workspaceFolder}` stays: the user is asked for it
+    asks_folder: bool = False  # `${workspaceFolder}` stays: the user is asked for the folder
 
 
 def with_our_variables(text: str, context: Context) -> tuple[str, list[str]]:

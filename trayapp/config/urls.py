@@ -88,7 +88,9 @@ def outside_containers(url: str) -> str:
     return url.replace(host, "localhost", 1) if host in _HOSTS_OF_CONTAINERS else url
 
 
-_GENERIC = frozenset({"mcp", "api", "www", "app", "sse", "server", "remote", "gateway"})  # common labels
+_GENERIC = frozenset(
+    {"mcp", "api", "www", "app", "sse", "server", "remote", "gateway"}
+)  # labels too common to name a server
 _SECOND_LEVEL = frozenset({"co", "com", "org", "net", "ac", "gov", "edu"})  # labels below a country code, as in co.uk
 
 

@@ -253,7 +253,7 @@ class _Grants:
         self.there = [one for one in secrets if os.path.lexists(one)]  # existing secrets
         self.secrets = secrets | {_found(one) or os.path.realpath(one) for one in self.there}  # with their real paths
         self._named = {os.path.realpath(path) for path in named}
-        self._hold_secrets = set[str]()  # the secrets, and every folder above one
+        self._hold_secrets = set[str]()  # the secrets that are not named, and all folders above them
         for path in self.secrets - self._named:
             while path not in self._hold_secrets:
                 self._hold_secrets.add(path)

@@ -97,7 +97,7 @@ class ClientSession(Protocol):
     peer: ClientPeer
     client: ClientInfo
     lasting: bool  # False: the session is a single request
-    history: Recorder  # records its calls when they end
+    history: Recorder  # records the session's calls when they end
     open_calls: dict[RequestId, Any]  # in progress: id of the client's request -> call
     called_servers: set[str]  # keys of the servers that its requests have gone to
     apart: set[str]  # keys of servers to which the session has its own connection

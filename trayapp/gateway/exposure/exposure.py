@@ -256,7 +256,7 @@ class Exposure:
     def name_of(self, key: Key) -> str:
         """Return the name under which clients see a tool or a resource as a tool, or the URI of a skill's file."""
         known = self.catalog.names.by_key.get(key) or self.catalog.read_tools.exposed.by_key.get(key)
-        return known or self.catalog.uris.exposed(*key)  # the file of a skill
+        return known or self.catalog.uris.exposed(*key)  # the key is that of a skill's file
 
     @cached_property
     def mode(self) -> Literal["tools", "search"]:
