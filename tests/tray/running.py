@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,13 +14,14 @@ from typing import Any
 
 import psutil
 
-from tests.cli.running import environment
+from tests.cli.running import environment, quick_program
 from tests.tray.bus import Item, NotificationServer, Watcher, until
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import own_command, sample_command
 from trayapp.wire.control import SNAPSHOT, STOP, ControlClient
 from trayapp.wire.rundir import run_dir
 
+QUICK_VERBS = str(Path(__file__).with_name("quick_verbs.py"))
 HEADER = 1  # the number of the first line of the menu
 END_S = 30.0
 GLYPHS = "●○✗–… "  # prefixes of a server's name in the menu
@@ -82,7 +84,7 @@ class TrayApp:
         """Start a tray or another command, and return its process. The newest process is `tray`."""
         pipe = subprocess.PIPE
         process = subprocess.Popen(
-            [*own_command(), *(words or ("tray",))],
+            [sys.executable, QUICK_VERBS, json.dumps(quick_program()), *(words or ("tray",))],
             env=self.env,
             cwd=self.home,
             stdin=subprocess.DEVNULL,
