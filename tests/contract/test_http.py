@@ -28,7 +28,7 @@ from trayapp.backends.connection import Connection
 from trayapp.backends.context import BackendContext
 from trayapp.backends.handshake import PROBE_PATIENCE_S
 from trayapp.backends.http import channel
-from trayapp.backends.http.channel import signs_of_life
+from trayapp.backends.http.channel import keepalive_options
 from trayapp.model.config import ServerConfig, Settings
 from trayapp.model.errors import ConnectFailedError, ServerBackoffError, ServerError, SignInWantedError
 from trayapp.model.lifecycle import State
@@ -558,7 +558,7 @@ class Never(Response):
 
 def test_the_kernel_is_told_to_look_after_silent_peers() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as ours:
-        for level, option, value in signs_of_life():
+        for level, option, value in keepalive_options():
             ours.setsockopt(level, option, value)
         ours.connect(listener.getsockname())
         assert ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)

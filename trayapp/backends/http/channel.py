@@ -384,7 +384,7 @@ class SignedTransport(httpx2.AsyncHTTPTransport):
     """A transport that adds the sign-in to each request where allowed. Each redirect is checked again."""
 
     def __init__(self, signer: RequestSigner | None, trust: ssl.SSLContext) -> None:
-        super().__init__(verify=trust, limits=OPEN, socket_options=signs_of_life())
+        super().__init__(verify=trust, limits=OPEN, socket_options=keepalive_options())
         self._signer = signer
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -405,7 +405,7 @@ async def http_client(launch: HttpLaunch, signer: RequestSigner | None) -> Async
         yield client
 
 
-def signs_of_life() -> list[tuple[int, int, int]]:
+def keepalive_options() -> list[tuple[int, int, int]]:
     """Return the socket options that make the kernel end a connection to a lost peer, if this system supports them."""
     tcp, ms = socket.IPPROTO_TCP, 1000
     wanted = [

@@ -72,7 +72,7 @@ def run_checks(checks: Sequence[Check], context: CheckContext, limit_s: float = 
     """Run all checks in parallel and return their results in order. A check that fails or hangs becomes a problem.
 
     Each check has its own thread. After `limit_s` seconds, a hung thread is abandoned, because a blocked mount or
-    socket cannot be canceled.
+    socket cannot be cancelled.
     """
     found: dict[Check, Sequence[CheckResult]] = {}
 
