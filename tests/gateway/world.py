@@ -128,7 +128,8 @@ class Wire:
         """Wait for the first answer with that id and return it."""
         with anyio.fail_after(stretched(10.0)):
             while not self.answers(number):
-                self.written = anyio.Event()
+                if self.written.is_set():  # else another waiting task has already replaced it
+                    self.written = anyio.Event()
                 await self.written.wait()
                 await settle()
         return self.answers(number)[0]
