@@ -124,7 +124,7 @@ class ListingWriter:
 
 @contextmanager
 def _logged(failure: str) -> Iterator[None]:
-    """Log a failed write instead of raising its error, so that the other writes continue."""
+    """Log the failure of one write. This is the boundary at which it stops: the other writes continue."""
     try:
         yield
     except MultiMcpError as error:
