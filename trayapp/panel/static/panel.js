@@ -32,6 +32,8 @@ const start = () => {
     return !old.matches("form[data-keep], [data-own]");
   };
   for (const name of ["click", "submit"]) document.removeEventListener(name, keep);
+  // The browser has obeyed it. htmx would move the focus there again after each update of the page.
+  for (const field of document.querySelectorAll("[autofocus]")) field.removeAttribute("autofocus");
   document.body.removeAttribute("hx-disable");
   htmx.process(document.body);
   if (early) early();
