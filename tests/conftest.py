@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["require"]
 
 ENDED_S = 10.0  # time limit for gateways to end, even with stubborn servers
-# Folders whose tests start programs and wait for them.
-LONG = ("auth", "cli", "confinement", "conformance", "e2e", "faults", "packaged", "packages", "panel", "tray")
+# Folders with tests that start programs or wait.
+LONG = ("auth", "backends", "cli", "clients", "confinement", "conformance", "contract", "e2e", "faults", "history",
+        "packaged", "packages", "panel", "service", "shim", "tray")  # fmt: skip
 TESTS = Path(__file__).parent
 # new objects that trigger a garbage collection: by default, collections took 4 % of the test processes' time
 YOUNG = 20_000
@@ -88,8 +89,8 @@ def _import_share(folders: Sequence[str], number: int, count: int) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with the folders whose tests take seconds, so that no worker is left with a long file at the end.
 
-    These folders' files alternate, so that waiting tests run beside busy tests. In each folder, the files with the most
-    tests come first.
+    These folders' files alternate, so that waiting tests run beside busy tests. In each folder, and among the quick
+    files that follow, those with the most tests come first.
     """
     if not hasattr(config, "workerinput"):
         return
@@ -99,7 +100,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         files.setdefault(path.relative_to(TESTS).parts[0], []).append(path)
     places = {path: place / len(files[folder]) for folder in LONG for place, path in enumerate(files.get(folder, ()))}
     # a stable sort, which keeps the order of a file's tests
-    items.sort(key=lambda item: (places.get(item.path, 1.0), item.path))
+    items.sort(key=lambda item: (places.get(item.path, 1.0), -sizes[item.path], item.path))
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from devtools.places import ROOT, VENV, script
 from devtools.steps import FOREIGN_VARIABLES
 
 SLOWEST = ("--durations=40", "--durations-min=3")  # shown at the end, to find out why a run takes too long
-# Tests mostly wait: six processes keep two cores busy. The tests of a file share expensive fixtures.
+# Tests mostly wait: seven processes keep two cores busy. The tests of a file share expensive fixtures.
 # tests/conftest.py sets the order: xdist's own would begin with the files that have many quick tests.
-IN_PARALLEL = ("--numprocesses=6", "--dist=loadfile", "--no-loadscope-reorder")
+IN_PARALLEL = ("--numprocesses=7", "--dist=loadfile", "--no-loadscope-reorder")
 # The quick checks come first. All of them run even if one fails, so a single run shows every problem.
 STATIC_CHECKS = (("ruff", "check"), ("ruff", "format", "--check"), ("mypy", "--strict"))
 
