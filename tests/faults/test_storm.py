@@ -68,10 +68,12 @@ class Storm:
         for k in range(CALLS):
             self.guest.call(f"{self.chance.choice(self.servers).name}_count", n=f"guest.{number}.{k}")
         time.sleep(self.chance.random() * 0.01)  # so that the kill comes at a random moment
+        if kind == "server" and not self.kill_one(victims[kind]):
+            kind = "gateway"
         self.killed[kind] += 1
-        if kind in victims:
-            self.kill_one(victims[kind])
-        else:
+        if kind == "gateway":
+            assert self.kill_one(victims[kind])
+        elif kind != "server":
             self.guest.kill() if kind == "client" else self.kill_guest()
             self.guest = self.next_guest()
         began = time.monotonic()
@@ -83,12 +85,13 @@ class Storm:
             self.recovers(client, number)
         self.slowest_s = max(self.slowest_s, time.monotonic() - began)
 
-    def kill_one(self, pids: list[int]) -> None:
-        """Kill one of these processes, of which some may have ended: a server that was started to be listed ends."""
+    def kill_one(self, pids: list[int]) -> bool:
+        """Kill one of these processes at random. Return False if all have ended: servers end after they were listed."""
         for pid in self.chance.sample(pids, len(pids)):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-                return
+                return True
+        return False
 
     def next_guest(self) -> ShimClient:
         guest = ShimClient(self.gateway)
