@@ -161,6 +161,7 @@ def _reference_servers(folder: Path) -> tuple[dict[str, tuple[str, ...]], dict[s
     from _pytest.outcomes import OutcomeException
 
     from tests import servers
+    from tests.tools import node, require
 
     files, repository = folder / "files", folder / "repository"
     files.mkdir(parents=True)
@@ -173,8 +174,10 @@ def _reference_servers(folder: Path) -> tuple[dict[str, tuple[str, ...]], dict[s
             "time": servers.time(),
             "git": servers.git(repository),
         }
+        system_node = require("node")  # users' servers run on it, and it needs less memory than the tests' newer one
     except OutcomeException as missing:
         raise LookupError(str(missing)) from None
+    argvs = {name: [system_node if word == node() else word for word in argv] for name, argv in argvs.items()}
     subprocess.run(["git", "init", "-q", str(repository)], check=True, capture_output=True)
     env = {"memory": {"MEMORY_FILE_PATH": str(folder / "memory.json")}}
     return {name: tuple(argv) for name, argv in argvs.items()}, env
