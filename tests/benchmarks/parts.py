@@ -121,7 +121,7 @@ def tools_part(setup: Setup) -> Iterator[Measured]:
 
 def inspection_part(setup: Setup) -> Iterator[Measured]:
     """Yield the costs of inspecting and approving definitions."""
-    yield from inspection.figures(setup.of(9, 3), setup.data)
+    yield from inspection.figures(setup.of(25, 3), setup.data)
     yield measure_approving(setup.of(5, 2))
 
 

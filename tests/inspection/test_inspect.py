@@ -33,7 +33,7 @@ from trayapp.inspection.inspect import (
 )
 from trayapp.inspection.rules import RULES
 from trayapp.inspection.screening import may_conceal
-from trayapp.inspection.subjects import SCREENED_TOGETHER, concealed_in, concealed_in_each
+from trayapp.inspection.subjects import SCREENED_TOGETHER, concealed_in, screened
 from trayapp.inspection.text import texts_of
 from trayapp.model.text import width
 
@@ -300,13 +300,15 @@ def test_base64_in_pieces_is_held(length: int, between: str) -> None:
     assert is_held(inspect_tool(tool(in_pieces(ORDER, length, between))))
 
 
-def test_definitions_screened_together_have_the_findings_that_each_has_alone() -> None:
+def test_no_definition_is_cleared_together_with_others_that_hides_something() -> None:
     poisoned = [item for items in POISONED.values() for item in items] + labeled_more.POISONED
     honest = (HONEST + labeled_more.HONEST) * (SCREENED_TOGETHER // 2)
     mixed = [item for pair in zip(honest, poisoned * len(honest), strict=False) for item in pair]
     subjects = {f"{place}": item for place, item in enumerate([*honest, *mixed])}
     alone = {name: concealed_in(name, item) for name, item in subjects.items()}
-    assert dict(concealed_in_each(subjects)) == alone
+    cleared = [name for group, may_conceal in screened(subjects) if not may_conceal for name in group]
+    assert len(cleared) >= SCREENED_TOGETHER
+    assert not any(alone[name] for name in cleared)
     assert any(alone.values())
     assert not all(alone.values())
 

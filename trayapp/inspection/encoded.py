@@ -54,13 +54,15 @@ _SPACED_HEX = b"hhs" * (RUN_SHORTEST // 3)
 # A row of hexadecimal or decimal numbers. The code of an ASCII letter begins with a digit, which is rare in prose.
 _ROW = late(rb"d[dh]{1,2}s{1,2}(?:[dh]{2,3}s{1,2}){3}")
 _BITS = _kinds(b="01")
-# Inner capitals, which are common in base64: at the start of a long run, or in two adjacent pieces
+# Inner capitals, which are common in base64: at the start of a long run, or in two adjacent pieces beside a third
 _HUMPS = _kinds(a=_LOWER + _DIGITS, U=_UPPER, w="+/_-", s=" \n\t\r")
 _HUMPED_RUN = late(rb"aU[aUw]{%d}" % (RUN_SHORTEST // 2 - 2))
-_PIECES = late(rb"aU[aUw]{0,24}+s{1,30}+[aUw]{0,24}?aU")
-_RUN_LETTERS, _HUMP = "[A-Za-z0-9+/_-]{0,24}", "[a-z0-9][A-Z]"
-# Two pieces in JSON, or in a parameter's name
-PIECES = rf"{_HUMP}{_RUN_LETTERS}(?:[ _]|\\[ntr]){{1,30}}{_RUN_LETTERS}{_HUMP}"
+_TWO_PIECES = b"aU[aUw]{0,24}+s{1,30}+[aUw]{0,24}?aU"
+_PIECES = late(b"%b[aUw]*+s{1,30}+[aUw]{2}|[aUw]{4}s{1,30}+[aUw]{0,24}?%b" % (_TWO_PIECES, _TWO_PIECES))
+_LETTER, _HUMP, _BETWEEN = "[A-Za-z0-9+/_-]", "[a-z0-9][A-Z]", r"(?:[ _]|\\[ntr])+"
+_TWO_IN_JSON = f"{_HUMP}{_LETTER}*{_BETWEEN}{_LETTER}*{_HUMP}"
+# The same in JSON, and in a parameter's name
+PIECES = f"{_TWO_IN_JSON}{_LETTER}*{_BETWEEN}{_LETTER}{{2}}|{_LETTER}{{4}}{_BETWEEN}{_LETTER}*{_TWO_IN_JSON}"
 _PERCENT = late(b"%[0-9A-F]")
 _WORD = late(r"[A-Za-z]{2,}")
 _URL = late(r"https?://\S+")

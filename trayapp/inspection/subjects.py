@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from trayapp.inspection.finding import Finding
 from trayapp.inspection.inspect import find_concealed, find_orders, merged
@@ -90,16 +91,13 @@ def findings_of(name: str, item: Item) -> tuple[Finding, ...]:
     return merged(concealed_in(name, item), orders_in(name, item))
 
 
-def concealed_in_each(subjects: Mapping[str, Item]) -> Iterator[tuple[str, tuple[Finding, ...]]]:
-    """Yield (name, findings of hidden content). Screening several subjects together takes two thirds of the time."""
+def screened(subjects: Mapping[str, Item]) -> Iterator[tuple[dict[str, Item], bool]]:
+    """Yield groups of subjects, each with True if one of the group may hide content. Most groups hide nothing."""
     from trayapp.inspection.screening import may_conceal  # loaded with the first check, since no cached list needs it
 
-    some = list(subjects.items())
-    for at in range(0, len(some), SCREENED_TOGETHER):
-        batch = some[at : at + SCREENED_TOGETHER]
-        is_clear = not may_conceal(*(item for _, item in batch))
-        for name, item in batch:
-            yield name, () if is_clear else concealed_in(name, item)
+    rest = iter(subjects.items())
+    while group := dict(islice(rest, SCREENED_TOGETHER)):
+        yield group, may_conceal(*group.values())
 
 
 def concealed_in(name: str, item: Item) -> tuple[Finding, ...]:

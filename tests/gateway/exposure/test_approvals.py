@@ -414,7 +414,7 @@ async def test_switched_off_it_looks_at_nothing_and_catches_up_when_it_is_switch
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked = list[str]()
-    for look in ("concealed_in", "concealed_in_each", "findings_of", "orders_in", "shadowed"):
+    for look in ("concealed_in", "findings_of", "orders_in", "screened", "shadowed"):
         plain = getattr(approvals, look)
 
         def counted(*given: Any, look: str = look, plain: Any = plain, **named: Any) -> Any:

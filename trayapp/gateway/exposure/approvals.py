@@ -22,11 +22,11 @@ from trayapp.inspection.subjects import (
     OLDER,
     SKILL,
     concealed_in,
-    concealed_in_each,
     findings_of,
     is_apart,
     is_tool,
     orders_in,
+    screened,
     subjects_of,
     tools_of,
 )
@@ -180,19 +180,25 @@ class Approvals:
     # -- verdicts ------------------------------------------------------------------------------------------------
 
     def look_ahead(self, server: str, offer: Offer) -> Iterator[None]:
-        """Inspect an offer's new and changed definitions before `judge`, one per step. Steps may run in a thread."""
-        if self._settings().suspicious == "off":
+        """Inspect an offer's new and changed definitions before `judge`, some per step. Steps may run in a thread."""
+        settings = self._settings()
+        if settings.suspicious == "off":
             return
-        pins, items, new = self.pins.of(server).tools, subjects_of(offer), dict[str, Item]()
+        pins, new = self.pins.of(server).tools, dict[str, Item]()
         looked = self._looked[server] = dict[str, Inspection]()
-        for name, item in items.items():
-            looked[name] = Inspection(item, definition_hash(item), None)
-            if name not in pins or pins[name].hash != looked[name].hash:
+        for name, item in subjects_of(offer).items():
+            looked[name] = Inspection(item, digest := definition_hash(item), None)
+            if (pin := pins.get(name)) is None or pin.hash != digest:
                 new[name] = item
-        for name, concealed in concealed_in_each(new):
-            is_whole = self._looks_whole(name, pins.get(name))
-            findings = merged(concealed, orders_in(name, new[name])) if is_whole else concealed
-            looked[name] = looked[name]._replace(findings=findings)
+        for group, may_conceal in screened(new):
+            for name, item in group.items():
+                at_once = _searched_at_once(name, pins.get(name), settings)
+                findings = concealed_in(name, item) if may_conceal else ()
+                if at_once:
+                    findings = merged(findings, orders_in(name, item))
+                looked[name] = Inspection(item, looked[name].hash, findings)
+                if may_conceal or at_once:
+                    yield
             yield
 
     def judge(self, server: str, offer: Offer) -> dict[str, Verdict]:
@@ -204,7 +210,7 @@ class Approvals:
             known = self.pins.of(server)
             known.listed = frozenset(filter(is_tool, items))
             others = cache(lambda: OtherTools(self._others(server)))  # needed only for new tools
-            verdicts = {name: self._judge_one(known, name, item, others) for name, item in items.items()}
+            verdicts = {name: self._judge_one(known, name, item, settings, others) for name, item in items.items()}
             known.known = True
             known.forget_apart(name for name in known.tools if is_apart(name) and name not in items)
             if settings.suspicious != "off" and any(pin.unread for pin in known.tools.values()):
@@ -239,23 +245,26 @@ class Approvals:
             if name in known.tools and f"{OLDER}{name}" not in known.tools:
                 known.pin(f"{OLDER}{name}", known.tools[name])
 
-    def _judge_one(self, known: ServerPins, name: str, item: Item, others: Callable[[], OtherTools]) -> Verdict:
-        pin, look, settings = known.tools.get(name), self._looked.get(known.server, {}).get(name), self._settings()
+    def _judge_one(
+        self, known: ServerPins, name: str, item: Item, settings: Settings, others: Callable[[], OtherTools]
+    ) -> Verdict:
+        pin, look = known.tools.get(name), self._looked.get(known.server, {}).get(name)
         digest = look.hash if look is not None and look.item is item else definition_hash(item)
         if pin is not None and pin.hash == digest:
             if not pin.seen and settings.suspicious != "off":
-                return self._judge_new(known, name, item, digest, others)
+                return self._judge_new(known, name, item, digest, settings, others)
             if pin.unread and settings.suspicious == "hold":
                 pin = self._note_orders(known, name, pin, orders_in(name, item))
             return _judge_pinned(known.server, name, item, pin, settings)
         # Texts other than tools and skills may change from day to day: a changed text is judged as a new one.
         if pin is None or not pin.approved or is_apart(name) or settings.approve_changes == "off":
-            return self._judge_new(known, name, item, digest, others)
+            return self._judge_new(known, name, item, digest, settings, others)
         takes = is_tool(name) and still_takes(pin.definition, item)  # a skill's earlier version cannot be served
         if pin.declined == digest:
             kept = in_approved_form(pin.definition, item) if takes else item
             return Verdict(kept, None if takes else DECLINED)
-        held = HeldDefinition(pin.definition, item, digest, self._findings(known.server, name, item, digest))
+        findings = self._findings(known.server, name, item, digest, settings, whole=True)
+        held = HeldDefinition(pin.definition, item, digest, findings)
         if settings.approve_changes == "notify":
             return Verdict(item, None, held)
         if takes:
@@ -263,29 +272,28 @@ class Approvals:
         return Verdict(item, f"its definition changed; {_approve_hint(known.server, name)}", held)
 
     def _judge_new(
-        self, known: ServerPins, name: str, item: Item, digest: str, others: Callable[[], OtherTools]
+        self,
+        known: ServerPins,
+        name: str,
+        item: Item,
+        digest: str,
+        settings: Settings,
+        others: Callable[[], OtherTools],
     ) -> Verdict:
-        looks, whole = self._settings().suspicious != "off", self._looks_whole(name, known.tools.get(name))
-        findings = self._findings(known.server, name, item, digest, whole=whole)
+        looks, whole = settings.suspicious != "off", _searched_at_once(name, known.tools.get(name), settings)
+        findings = self._findings(known.server, name, item, digest, settings, whole=whole)
         if looks and is_tool(name) and (alike := shadowed(name, known.listed, others(), late=known.known)) is not None:
             findings = (alike, *findings)
         # Texts other than tools and skills are never compared with an earlier form.
         kept = approval_store.pinned(item) if findings or not is_apart(name) else "{}"
         pin = Pin(digest, kept, not is_held(findings), findings, unread=looks and not whole, seen=looks)
         known.pin(name, pin)
-        return _judge_pinned(known.server, name, item, pin, self._settings())
+        return _judge_pinned(known.server, name, item, pin, settings)
 
-    def _looks_whole(self, name: str, pin: Pin | None) -> bool:
-        """Return True if a definition must be searched for orders before it is judged.
-
-        This is so if orders would hold it back (`hold`), or if it replaces the approved definition of a tool or skill.
-        ListIntake.read_words searches all others later, so that clients do not have to wait.
-        """
-        replaces = pin is not None and pin.approved and pin.seen and not is_apart(name)
-        return replaces or self._settings().suspicious == "hold"
-
-    def _findings(self, server: str, name: str, item: Item, digest: str, *, whole: bool = True) -> tuple[Finding, ...]:
-        if self._settings().suspicious == "off":
+    def _findings(
+        self, server: str, name: str, item: Item, digest: str, settings: Settings, *, whole: bool
+    ) -> tuple[Finding, ...]:
+        if settings.suspicious == "off":
             return ()
         look = self._looked.get(server, {}).get(name)
         if look is not None and look.hash == digest and look.findings is not None:
@@ -383,6 +391,16 @@ class Approvals:
         """Forget the verdicts on all servers except these. The pins of the others stay on disk."""
         self._verdicts = {name: verdicts for name, verdicts in self._verdicts.items() if name in servers}
         self._logged = {key: hashes for key, hashes in self._logged.items() if key[0] in servers}
+
+
+def _searched_at_once(name: str, pin: Pin | None, settings: Settings) -> bool:
+    """Return True if a definition must be searched for orders before it is judged.
+
+    This is so if orders would hold it back (`hold`), or if it replaces the approved definition of a tool or skill.
+    ListIntake.read_words searches all others later, so that clients do not have to wait.
+    """
+    replaces = pin is not None and pin.approved and pin.seen and not is_apart(name)
+    return replaces or settings.suspicious == "hold"
 
 
 def _judge_pinned(server: str, name: str, item: Item, pin: Pin, settings: Settings) -> Verdict:

@@ -30,6 +30,7 @@ class OtherTools:
             for start in server.starts:
                 self._starts.setdefault(start, []).append(server)
         self._any_start = tuple(self._starts)
+        self._any_called = tuple(server.called for server in self._servers)
 
     def alike(self, name: str) -> list[LookAlike]:
         """Return the tools whose own names look like `name`."""
@@ -48,6 +49,8 @@ class OtherTools:
     def addressed(self, name: str) -> str | None:
         """Return the server that `name` addresses by `mcp__SERVER__`, even if it has no such tool, or None."""
         loose = _loose(name)
+        if not loose.startswith(self._any_called):
+            return None  # the usual case
         return next((server.name for server in self._servers if loose.startswith(server.called)), None)
 
 
