@@ -61,7 +61,7 @@ _TWO_PIECES = b"aU[aUw]{0,24}+s{1,30}+[aUw]{0,24}?aU"
 _PIECES = late(b"%b[aUw]*+s{1,30}+[aUw]{2}|[aUw]{4}s{1,30}+[aUw]{0,24}?%b" % (_TWO_PIECES, _TWO_PIECES))
 _LETTER, _HUMP, _BETWEEN = "[A-Za-z0-9+/_-]", "[a-z0-9][A-Z]", r"(?:[ _]|\\[ntr])+"
 _TWO_IN_JSON = f"{_HUMP}{_LETTER}*{_BETWEEN}{_LETTER}*{_HUMP}"
-# The same in JSON, and in a parameter's name
+# Two pieces beside a third, in JSON or in a parameter's name
 PIECES = f"{_TWO_IN_JSON}{_LETTER}*{_BETWEEN}{_LETTER}{{2}}|{_LETTER}{{4}}{_BETWEEN}{_LETTER}*{_TWO_IN_JSON}"
 _PERCENT = late(b"%[0-9A-F]")
 _WORD = late(r"[A-Za-z]{2,}")
