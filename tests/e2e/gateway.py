@@ -21,12 +21,14 @@ from tests.e2e.client import RawClient, client_of
 from tests.e2e.forked import Forked, start_forked
 from tests.fixtures.odd import LOOK_S, Odd, alive, until
 from tests.patience import stretched
+from trayapp.backends.stdio.guardian import __file__ as GUARDIAN
 from trayapp.backends.stdio.shellenv import RESOLVING
 from trayapp.service.command_line import own_command
 from trayapp.service.gateway_launch import READY_TIMEOUT_S, await_ready
 from trayapp.wire.control import STOP, ControlClient
 from trayapp.wire.rundir import run_dir
 
+PASSING_S = 5.0  # until the guardian is no child of the gateway, and an ended child has been waited for
 END_S = 20.0  # the stop ladder of a stubborn server takes 4 s
 EXPOSED = "expose: tools"
 
@@ -41,6 +43,15 @@ def is_login_shell(process: psutil.Process) -> bool:
     except psutil.ZombieProcess:
         return False
     except psutil.NoSuchProcess:
+        return True
+
+
+def is_passing(process: psutil.Process, gateway: psutil.Process) -> bool:
+    """True if a child of the gateway is the guardian, is about to execute its program, or has ended."""
+    try:
+        words = process.cmdline()
+        return GUARDIAN in words or words in ([], gateway.cmdline())
+    except psutil.NoSuchProcess:  # includes zombies, for which their parent may be about to wait
         return True
 
 
@@ -125,12 +136,18 @@ class Gateway:
         return str(url)
 
     def children(self) -> list[int]:
-        """Return the ids of all descendants of the gateway except the login shell.
+        """Return the ids of all descendants of the gateway except the login shell and the guardian.
 
-        That shell runs only for a moment, once the first client has received its list.
+        That shell runs only for a moment, once the first client has received its list. The guardian's first process
+        is a child until it has forked and the gateway has waited for it: wait for that. A zombie that stays is listed.
         """
-        below = psutil.Process(self.pid).children(recursive=True)
-        return [process.pid for process in below if not is_login_shell(process)]
+        itself = psutil.Process(self.pid)
+        end = time.monotonic() + stretched(PASSING_S)
+        while True:
+            below = [child for child in itself.children(recursive=True) if not is_login_shell(child)]
+            if not any(is_passing(child, itself) for child in below) or time.monotonic() > end:
+                return [child.pid for child in below]
+            time.sleep(LOOK_S)
 
     # -- control -----------------------------------------------------------------------------------------------------
 

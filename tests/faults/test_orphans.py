@@ -51,6 +51,7 @@ def foreigner() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def guardian_of(gateway: Gateway) -> int:
+    gateway.children()  # returns once the guardian has forked and its first process is gone
     (pid,) = [pid for pid, words in processes_of(gateway.home).items() if "guardian.py" in words]
     return pid
 
