@@ -200,7 +200,7 @@ async def on_trial(gateway: Gateway, folder: Path, way: str, **more: Any) -> Asy
         await site.down()
 
 
-# With legacy SSE, a POST is answered only with a status. One row of each kind is enough, except in long runs.
+# With legacy SSE, a POST is answered only with a status, so one fault of each kind is enough, except in long runs.
 OF_SSE: tuple[str, ...] = (
     "never-answers",
     "all-connections-reset",

@@ -297,7 +297,7 @@ def is_deaf(gateway: Gateway) -> bool:
 
 @pytest.mark.requirement("shim-replays-handshake")
 def test_a_gateway_that_is_just_stopping_is_waited_for(gateway: Gateway, tmp_path: Path) -> None:
-    """The stopping gateway holds the lock for 4 s, until its stubborn server is gone. A new gateway exits with 7."""
+    """For 4 s, until its deaf server is gone, the stopping gateway holds the lock, and new gateways exit with 7."""
     deaf = Counting(tmp_path, "deaf", ("--deaf",))
     gateway.write({"deaf": deaf.entry(lifecycle="eager")})
     gateway.start()

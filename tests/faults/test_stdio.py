@@ -116,7 +116,7 @@ class Fault:
     begin: Act
     meanwhile: tuple[str, ...]
     end: Act = good_again
-    under_way: tuple[str, ...] = (ERROR,)  # the server would never answer them
+    under_way: tuple[str, ...] = (ERROR,)  # the server would never answer the calls in flight
 
 
 FAULTS = [

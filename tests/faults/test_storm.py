@@ -86,7 +86,7 @@ class Storm:
         self.slowest_s = max(self.slowest_s, time.monotonic() - began)
 
     def kill_one(self, pids: list[int]) -> bool:
-        """Kill one of these processes at random. Return False if all have ended: servers end after they were listed."""
+        """Kill a random one of these processes. Return False if all of them have ended since they were listed."""
         for pid in self.chance.sample(pids, len(pids)):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -46,7 +46,7 @@ def switched_off(path: Path) -> set[str]:
 
 
 def begin(home: Path, env: dict[str, str], *argv: str) -> subprocess.Popen[str]:
-    """Start a run in a fork and return its process. A test that kills a run uses `launch` instead."""
+    """Start a verb in a fork and return its process. A test that kills the process uses `launch` instead."""
     return launch_with(home, env, *argv, program=quick_program())
 
 
@@ -172,7 +172,7 @@ def test_ai_tools_that_are_connected_at_once_are_all_noted_and_each_file_is_whol
 
 
 def in_place(path: Path, data: bytes, pieces: int, pause_s: float, flags: int) -> None:
-    """Write `data` over the file piece by piece, and cut off the rest of a longer text."""
+    """Write `data` to the file in pieces. Unless appending, cut off the rest of a longer old text."""
     size = len(data) // pieces + 1
     descriptor = os.open(path, os.O_WRONLY | flags)
     for start in range(0, len(data), size):
@@ -196,7 +196,7 @@ def moved_away(path: Path, data: bytes) -> None:
 
 
 def appended(path: Path, data: bytes) -> None:
-    """Append the last line as a shell's `>>` does, even if the file has grown meanwhile."""
+    """Append the last line of `data` at the file's current end, as a shell's `>>` does."""
     in_place(path, data.splitlines(keepends=True)[-1], 1, 0.03, os.O_APPEND)
 
 

@@ -307,7 +307,10 @@ def is_lost(answer: Message) -> bool:
 async def undisturbed(
     gateway: Gateway, tool: str, slowest_s: float = 5.0, pause_s: float = 0.1
 ) -> AsyncIterator[list[float]]:
-    """Keep calling another server during the block. Yield the calls' durations in seconds. Fails if a call fails."""
+    """Keep calling a tool of another server during the block, and yield the calls' durations in seconds.
+
+    Fails if a call fails or takes longer than `slowest_s`.
+    """
     took: list[float] = []
 
     async def call_on(client: RawClient) -> None:

@@ -63,7 +63,7 @@ class Client:
 
 @contextmanager
 def walked(steps: list[tuple[str, str]]) -> Iterator[None]:
-    """Collect the module and name of every program function that is called on this thread."""
+    """Collect the module and name of every function of the program that is called on this thread."""
 
     def note(frame: FrameType, event: str, argument: object) -> None:
         code = frame.f_code

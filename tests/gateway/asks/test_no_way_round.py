@@ -39,7 +39,7 @@ CLIENTS: tuple[tuple[str, dict[str, str]], ...] = (
     ("2024-11-05", {"expose": "search"}),
     ("2025-06-18", {"servers": "a,c"}),
 )
-LOST_OF = 20  # a server loses its session in one of this many calls, which is then sent again
+LOST_OF = 20  # a server loses its session in one of this many calls, and the gateway sends that call again
 Grant = tuple[Any, str, str, str]  # session (None: all sessions, always), server, tool, hash of the tool's definition
 
 
@@ -79,7 +79,7 @@ class Trial:
         self.granted: set[Grant] = set()
         self.hashes: dict[tuple[str, str], str] = {}  # hashes of the definitions at the last `look`
         self.executed: list[tuple[str, str, int]] = []  # server, tool and mark of each call that reached a server
-        self.without: list[tuple[str, str, int]] = []  # executed calls that nobody had allowed
+        self.without: list[tuple[str, str, int]] = []  # executed writes that nobody had allowed
         self.by_grant = 0  # writes that an earlier answer allowed
         self.version = 0
         self.there = ExitStack()

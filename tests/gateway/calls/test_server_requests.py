@@ -421,7 +421,7 @@ async def holding(made: House, client: Client, number: int = 1) -> None:
 
 
 async def known_to_hold(made: House) -> None:
-    """Complete a call of `a_hold` without a question. From then on, sessions share the connection while it runs."""
+    """Complete a call of `a_hold` without a question. From then on, sessions share the connection during such calls."""
     client = await older(made, name="first")
     client.ask_only(1, "tools/call", tool_call("a_hold", key="first"))
     await made.net["a"].heard_of("held")
@@ -730,7 +730,7 @@ def server_that_works(made: House, gate: anyio.Event, annotations: dict[str, Any
 async def test_calls_that_may_be_executed_twice_are_sent_again_where_their_questions_are_certain(
     tmp_path: Path, annotations: dict[str, Any]
 ) -> None:
-    """Other calls are not repeated. If calls of two sessions ask, one question is refused and the other is clear."""
+    """Other calls are not repeated. If two sessions' calls ask, one question is refused, so the other is certain."""
     async with house(tmp_path) as made:
         gate = anyio.Event()
         server_that_works(made, gate, annotations)

@@ -111,7 +111,7 @@ def test_a_cached_offer_is_used_while_the_launch_settings_are_the_same(
 def test_an_old_offer_is_served_and_asked_for_again(
     tmp_path: Path, age_s: float, ttl_ms: int | None, served: bool, expired: bool, asked: bool
 ) -> None:
-    """An age below zero is an entry from the future, as after the clock was set back."""
+    """A negative age means an entry dated in the future, as after the clock was set back."""
     shelf = Shelf(tmp_path, server("a"))
     shelf.cached(server("a"), offer("x", ttl_ms=ttl_ms), age_s)
     assert (shelf.offers.get("a") is not None) is served

@@ -184,7 +184,7 @@ async def test_the_one_tool_is_listed_at_once_on_the_very_first_run(tmp_path: Pa
         made.apply(server("slow"), settings=Settings(expose="search"))
         made.start()
         client = await made.ready()
-        assert await client.names() == ["mcp"]  # immediately, because the clock has not moved
+        assert await client.names() == ["mcp"]  # the clock has not moved, so the list did not wait
         assert (await said(client)).splitlines()[1] == "slow: connecting, 0 tools"
 
 

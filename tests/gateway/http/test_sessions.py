@@ -67,7 +67,7 @@ async def test_the_calls_of_a_client_that_was_killed_are_cancelled_soon(tmp_path
         async with calling(at, "stays") as stays:
             async with calling(at, "leaves"):
                 pass
-            await until(lambda: GONE_S in at.made.clock.slept)  # the gateway has noticed the end of its connections
+            await until(lambda: GONE_S in at.made.clock.slept)  # the gateway has noticed that the client is gone
             assert at.made.net["a"].cancelled == []
             await at.made.clock.pass_(GONE_S)
             await at.made.net["a"].cancelled_of("leaves")
