@@ -105,14 +105,14 @@ _PROJECT_VERBS = frozenset(("run", "run-script", "start", "exec", "task"))
 _FOLDER_OPTIONS = ("--prefix", "-C", "--dir", "--cwd", "--directory", "--project", "--manifest-path", "--root")
 _WITHOUT_PROJECT = re.compile(r"--(?:with|script|no-project)(?:=|$)")
 _INLINE = re.compile(r"-m|-[a-z]*c|-e|--eval|-Command")
-# Programs whose first word is a file.
+# Programs whose first argument is the file to run.
 _SCRIPTED = frozenset(("node", "python", "python3", "py", "tsx", "ts-node", "php", "perl", "sh", "bash", "zsh", "pwsh"))
 _CODE_FILE = re.compile(
     r"\.(?:[cm]?[jt]sx?|py(?::[a-z_]\w*)?|jar|rb|php|csx?|(?:cs|fs)proj|dll|go|sh|ps1|exs|pl)$", re.IGNORECASE
 )
 _LOADERS = ("fastmcp", "mcp")  # `fastmcp run server.py:mcp`, with the name of an object in that file
 _PATH_FIRST = re.compile(r"\.{1,2}(?:[/\\]|$)|[~/$<{\[]|[A-Za-z]:[/\\]")
-_ELSEWHERE = re.compile(r"[\w+.-]+:[^\\]|[\w-]+\.[\w.-]+/|@")  # an address, a module of Go, a scoped package
+_ELSEWHERE = re.compile(r"[\w+.-]+:[^\\]|[\w-]+\.[\w.-]+/|@")  # an address, a Go module, a scoped package
 COMPOSERS = frozenset(("docker-compose", "podman-compose"))
 _SPELLED = {"docker-compose.yml": ("docker-compose.yaml", "compose.yaml", "compose.yml"), "deno.json": ("deno.jsonc",)}
 

@@ -39,7 +39,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
 class _Name(str):
-    """An unquoted identifier: valid as a key. As a value, it is a variable that only a program could resolve."""
+    """An unquoted identifier. It is valid as a key. As a value, it is a variable that only a program could resolve."""
 
 
 def read_loosely(text: str) -> dict[str, Any]:

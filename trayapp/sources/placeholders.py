@@ -6,7 +6,7 @@ import re
 
 from trayapp.model.redact import redacted
 
-# Placeholders that authors write where the reader has to put a value.
+# Texts that are placeholders as a whole.
 _PLACEHOLDER = re.compile(
     r"""(?xi)
     <[^<>]{0,80}> | \$?\{\{[^{}]{1,80}\}\} | \$?\[(?=[^\W\d_]|<)[^\[\]"',]{1,80}\]
@@ -97,7 +97,7 @@ _NOUNS = re.compile("[A-Z]{2,12}(?:NAME|TOKEN|KEY|SECRET|PASSWORD|URL|HOST|ID)")
 _NOUN_ELSEWHERE = "(?:令牌|密码|キー|トークン|パスワード|토큰|비밀번호)"
 # A word in a secret that shows that the secret is an example.
 _SAMPLE = r"(?i:(?<![a-z])(?:example|sample|dummy|fake|placeholder)(?![a-z]))"
-# The user and the password that authors write into addresses of databases.
+# Example user names and passwords, as authors write them into addresses of databases.
 _SOMEBODY = r"(?:[a-z]{1,10}[_-]?)?user(?:name)?\d?"
 _SECRET_WORD = r"(?:[a-z]{1,10}[_-]?)?(?:pass(?:word|wd)?|pwd|secret)\d?"
 # A database on the user's own machine or network may really have such a password.

@@ -96,7 +96,7 @@ def _own_part(word: str) -> str:
     """Return the part of a program's path that names it (`weather-mcp` of /srv/weather-mcp/dist/index.js), or ""."""
     if word.startswith("-") or not re.search(r"[/\\.]|^(?:jsr|npm):", word) or "=" in word:
         return ""
-    if re.match(r"(?:jsr|npm):|[\w.-]+\.\w+/.*/", word):  # a package, or a module of Go
+    if re.match(r"(?:jsr|npm):|[\w.-]+\.\w+/.*/", word):  # a package, or a Go module
         return re.sub(r"^(?:jsr|npm):/?((?:@[\w.-]+/)?[^/]+).*", r"\1", word)
     parts = [re.sub(r"-v?\d+\.\d[\w.-]*$", "", _PROGRAM_FILE.sub("", part)) for part in re.split(r"[/\\]", word)]
     own = (part for part in parts[::-1] if re.match(r"(?!net\d)\w*[A-Za-z][\w.-]+$", part))

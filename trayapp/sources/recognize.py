@@ -78,7 +78,7 @@ _NO_NAME = re.compile(r"<[^<>]+>|\{[^{}]+\}").fullmatch  # matches the author's 
 _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
 _IS_COMMENTED = re.compile(r"[^\n]*(?:(?:\n[ \t]*#[^\n]*)+|(?:\n[ \t]*\*(?:[ \t][^\n]*)?)+)").fullmatch
 _LAUNCHES = re.compile(r"""["'\s{](?:command|cmd|url|uri|serverUrl|server_url|httpUrl)["']?\s*:""")
-# The beginning of a line of prose: of a heading, table row or list item, a capital letter, or a letter beyond ASCII.
+# How a line of prose begins: as a heading, table row or list item, or with a capital letter or a letter beyond ASCII.
 _SENTENCE = re.compile(
     r"(?:#{2,6}\s|[>|<]|\*\*|!?\[[^\]]+\]\(|[-=*_]{3,}$|[*+\u2022]\s|(?:-|\d+[.)])\s+(?:[A-Z*`\[]|[^\x00-\x7f])"
     r"|[A-Z][A-Za-z'\u2019-]*(?:[ ,.:;!?(]|$)|(?![A-Za-z_][\w.-]*:\s)[^\"'=]*[^\x00-\x7f][^\"'=]*$|`[^`]*`.*[^`]$"
@@ -209,7 +209,7 @@ def _program_error(text: str) -> UnclearSourceError | None:
 def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
     """Return the servers of the snippets in a text such as a README, or the server at its only address; [] if none.
 
-    All snippets must start the same server. The one with the most variables is used, plus variables of the rest.
+    All snippets must start the same server. The snippet with the most variables is used, plus variables of the rest.
 
     Raises UnclearSourceError if
     - two snippets start different servers, or one sets a variable or header that the result would lack,

@@ -34,7 +34,7 @@ CHOICES_MOST = 100
 
 
 class OnlyBundlesError(UnclearSourceError):
-    """Raised if a server offers only bundles, which must be fetched. `bundles`: (address, SHA-256) of each."""
+    """Raised if only bundles of a server can be used. They must be fetched. `bundles`: (address, SHA-256) of each."""
 
     def __init__(self, name: str, bundles: Sequence[tuple[str, str]]) -> None:
         super().__init__(f"{name} offers a bundle", f"Download it, then add the file: {bundles[0][0]}")

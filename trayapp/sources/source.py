@@ -261,7 +261,10 @@ def _options(entry: Mapping[str, Any]) -> list[str]:
 
 
 def with_value(entry: Entry, variable: Variable, value: str) -> Entry:
-    """Return the entry with a user's value in place of a placeholder. If `value` is empty, remove the optional part."""
+    """Return the entry with a user's value in place of a placeholder.
+
+    If `value` is empty, a variable or header is removed unless it `stays`, and so is an optional argument.
+    """
     head, *rest = variable.keys
     if not rest:
         return {**entry, str(head): _replaced(str(entry.get(str(head), "")), variable, value)}
@@ -327,7 +330,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
     """Return a Variable for each value that an entry leaves to the user, in the order in which the user is asked.
 
     Such a value is or contains a placeholder or an author's example, is empty, or only describes the value to enter.
-    `inputs`: text in place of an input of the snippet (`${input:ID}`) -> the snippet's definition of that input.
+    `inputs`: the text that refers to an input of the snippet (`${input:ID}`) -> the definition of that input.
     """
     found: list[Variable] = []
     passed = passed_variables(entry)

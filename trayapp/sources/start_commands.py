@@ -152,7 +152,10 @@ def without_version(package: str) -> str:
 
 
 def words_of_line(line: str) -> list[str]:
-    """Return the words of a line as a shell splits them. Raises UnclearSourceError if only a shell can read it."""
+    """Return the words of a line as a shell splits them.
+
+    Raises UnclearSourceError if the line needs a shell, is incomplete, or has no words.
+    """
     bare = re.sub(r"'[^']*'", "", line)
     # $( and backticks count inside double quotes, too
     plain = re.sub(r'"(?:[^"\\]|\\.)*"', lambda quoted: "`" if re.search(r"`|\$\(", quoted[0]) else "", bare)
@@ -304,7 +307,10 @@ def refuse_bare_runner(words: Sequence[str]) -> None:
 
 
 def _refuse_installer(words: Sequence[str]) -> None:
-    """Raise UnclearSourceError, with the server in its hint, for a program that adds servers to other programs."""
+    """Raise UnclearSourceError for a program that adds servers to other programs.
+
+    The hint names the server if possible.
+    """
     at = next((at for at, word in enumerate(words) if INSTALLERS.search(word)), None)
     if at is None:
         return
@@ -369,10 +375,10 @@ def _reads_input(options: Sequence[str]) -> bool:
 
 
 def with_input(entry: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Make a client's container or pod read stdin, without a terminal. Return its entry, and a note for the user or "".
+    """Make a client's container or pod read stdin. Return its entry, and a note for the user or "".
 
-    A client's entry with a command is a stdio server, so its container must not run in the background. Other entries
-    stay unchanged. Raises UnclearSourceError for a container that is reached by a port instead.
+    A client's entry with a command is a stdio server, so its container must not run in the background and needs no
+    terminal. Other entries stay unchanged. Raises UnclearSourceError for a container that is reached by a port instead.
     """
     words, note = words_of(entry), ""
     if program_of(words[0]) in PODS and "exec" in (own := list(takewhile("--".__ne__, words))):

@@ -1,4 +1,4 @@
-"""The actions behind the menu's entries: one method per verb. Each ends in a Notice, a new state, or an error."""
+"""The actions behind the menu's entries and the buttons of notifications, by verb."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 LOG_TAIL = 1 << 20  # bytes to read at the end of a log
 WARNINGS = 20  # most gateway warnings to show above a server's own log
-BY = "the tray"  # the name of the first answerer, shown in the error for a later answer
+BY = "the tray"  # the name under which the tray answers an ask, shown in the error for a later answer
 VERB_S = 30.0  # time limit of a verb
 TAKE_OVER_S = 180.0  # time limit of an import that may store secrets: the user may have to unlock the keyring
 
@@ -145,7 +145,7 @@ class Actions:
         return outcome_notice("The keyring is unlocked", "Sign-ins are kept there.")
 
     def _show_changes(self, server: str) -> None:
-        """Show a server's tools that wait for approval in a text file. A later approval covers only these."""
+        """Show a server's changed and suspicious tools in a text file. A later approval covers only these."""
         rows = self._means.ask(control.APPROVALS, {"server": server})["rows"]
         name = Path("changes", log_name(server)).with_suffix(".txt")
         file = self._written(name, outcomes.changes_text(server, rows), f"multi-mcp approve {server}")
@@ -237,7 +237,7 @@ class Actions:
         return outcomes.diagnostics(self._means.version, self._means.run(["doctor"], VERB_S))
 
     def _written(self, name: Path, text: str, command: str) -> Path:
-        """Write a text for the user to the cache folder. `command`: prints the same text; for the hint of an error."""
+        """Write a text for the user to the cache folder. On failure, the hint names `command`, which prints it."""
         file = self._means.paths.cache_dir / name
         try:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

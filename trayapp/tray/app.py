@@ -139,7 +139,7 @@ class App:
         self._told, self._notices_lock = NoticeMemory(), threading.Lock()
         self._busy, self._busy_lock = set[Action](), threading.Lock()
         self._looked_at = -LOOK_AGAIN_S
-        self.is_replaced = False  # True if the newly installed program is to start once this tray has ended
+        self.is_replaced = False  # True if the newly installed program must start once this tray has ended
         self._icon = face.make_icon()
         self._icon.on_signal = self.quit_soon  # for systems whose event loop blocks Python's signal handlers
         self._icon.on_host = partial(face.withdraw, NO_HOST)

@@ -72,7 +72,7 @@ def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
         is_replaced = _be_the_tray(dict(environ), run, single, autostart, say)
     finally:
         single.close()
-    if is_replaced:  # become the new program in the same process, so the desktop session sees no end
+    if is_replaced:  # become the new program in the same process: to the desktop session, the tray has not ended
         argv = tray_command()
         os.execve(argv[0], argv, own_environment(environ))
     return 0

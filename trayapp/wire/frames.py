@@ -247,7 +247,7 @@ class FrameDispatcher:
             self._refuse(frame, frame[-TAIL_BYTES:], PARSE_ERROR, "is not valid JSON, or is nested too deeply")
         except Exception:
             log.exception("Unexpected error in a message")
-            if not isinstance(frame, OversizedFrame):  # the side that waits for it gets an error
+            if not isinstance(frame, OversizedFrame):  # the peer or the call that waits for it gets an error
                 self._refuse(frame, frame[-TAIL_BYTES:], INTERNAL_ERROR, "could not be handled")
 
     def _sort(self, message: Any, frame: bytes) -> None:

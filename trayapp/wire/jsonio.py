@@ -20,8 +20,8 @@ MAX_DEPTH = 1024  # orjson's own limit; the slow path must not accept more, nor 
 
 # orjson reads integers beyond 64 bits as floats. 18 digits always fit; anything longer takes the slow, exact path.
 # Looking for such a number in every byte costs half as much as a parse, and a regular expression five times as much. A
-# run of 19 digits contains at least two of every ninth byte and four of every fourth, so these samples are checked
-# first.
+# run of 19 digits leaves at least two digits in a row if only every ninth byte is read, and four with every fourth. So
+# these samples are checked first.
 _SAMPLES = ((4, b"d" * 4), (1, b"d" * 19))
 _DIGITS = bytes(ord("d") if chr(byte).isdecimal() and byte < 128 else ord(" ") for byte in range(256))
 

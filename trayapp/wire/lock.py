@@ -74,7 +74,7 @@ class FileLock:
             os.close(descriptor)
 
     def remove(self) -> None:
-        """Release the lock and delete its file, if the system lets open files be deleted (Windows does not)."""
+        """Release the lock. First delete its file, if the system lets open files be deleted (Windows does not)."""
         if self._descriptor is not None and self._is_there(self._descriptor):  # never another process's lock file
             with suppress(OSError):
                 self._path.unlink()

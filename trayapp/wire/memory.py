@@ -1,4 +1,4 @@
-"""Functions for large answers: they widen pipes, and give memory that the C library keeps back to the system."""
+"""Functions for large answers: they widen pipes, and return freed memory to the system."""
 
 from __future__ import annotations
 

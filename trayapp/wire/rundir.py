@@ -6,10 +6,10 @@ It imports os and sys alone, since each import costs the shim time and memory.
 import os
 import sys
 
-# The last message to each session when a gateway is stopped on purpose. The shim then starts none until the client
-# sends a request.
+# The last message to each session when a gateway is stopped on purpose. The shim then starts no gateway until the
+# client sends a request.
 STOPPING = b'{"jsonrpc":"2.0","method":"notifications/multi-mcp/stopping"}\n'
-# The last message over a session's socket if pipes replace it. It carries the shim's ends of the two (wire/pipes).
+# The last message over a session's socket if pipes replace it. It carries the shim's ends of the pipes (wire/pipes).
 PIPES = b'{"jsonrpc":"2.0","method":"notifications/multi-mcp/pipes"}\n'
 SOCKET_PATH_LIMIT = 100  # bytes; sun_path holds 104 on macOS and 108 on Linux, terminator included
 

@@ -302,7 +302,7 @@ class SessionBus:
 
 
 def _arguments(signature: str, direction: str) -> str:
-    """Return the introspection XML of a signature's arguments. It may omit their names."""
+    """Return the introspection XML of a signature's arguments, without their names, which are optional."""
     left, types = list(signature), []
     while left:
         at = len(signature) - len(left)

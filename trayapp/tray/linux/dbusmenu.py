@@ -74,7 +74,7 @@ class MenuService:
 
         GNOME's extension may treat an answer as newer than a later signal. KDE drops the first layout signal
         after the first opening of a submenu (`m_idsRefreshedByAboutToShow` in its dbusmenuimporter.cpp). An
-        item's kind never changes, so it is not repeated: that would make GNOME's extension close an open submenu.
+        item's kind never changes. It is not repeated, because GNOME's extension would then close an open submenu.
         """
         if self._repeat is not None:
             self._repeat.cancel()

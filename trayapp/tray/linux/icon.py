@@ -113,7 +113,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
 
     @property
     def host(self) -> Kind | None:
-        """Return the kind of host that shows the icon now."""
+        """Return the kind of host that shows the icon now, or None."""
         return "sni" if self._watcher else "xembed" if self._docked else None
 
     @property

@@ -38,7 +38,7 @@ from trayapp.tray.state.tray_state import (
 SUMMARY_LINES = 5
 WHY_LINES = 2  # lines of the summary about why no gateway serves; the tooltip has room for one
 
-# Without a serving gateway, the state of its process decides: icon, headline, and what to do about it.
+# Without a serving gateway, the state of its process determines the icon, the headline, and the advice to the user.
 WITHOUT_GATEWAY: dict[ChildState, tuple[IconKind, str, str]] = {
     ChildState.STARTING: (IconKind.STARTING, texts.STARTING, ""),
     ChildState.STOPPING: (IconKind.STARTING, texts.STOPPING, ""),  # a transition, like starting
