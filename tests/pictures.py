@@ -167,7 +167,7 @@ def draw_terminal(argv: list[str], env: dict[str, str], target: Path) -> None:
 
 
 def of_tray() -> None:
-    """Draw the tray's menu on XFCE's panel."""
+    """Take a picture of the tray's menu on XFCE's panel."""
     with seen_on("xfce4-panel") as seen:
         seen.icon(IconKind.HEALTHY)
         seen.choose("Down", "Down")

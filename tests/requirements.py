@@ -1,4 +1,4 @@
-"""The promises of multi-mcp, one per row. Never here: how a promise is kept.
+"""The promises of multi-mcp, one per row. How a promise is kept does not belong here.
 
 A test names the rows that it proves with `@pytest.mark.requirement("id", ...)`. tests/test_requirements.py fails for a
 row without a test and for an id without a row. An id never changes its meaning. A changed promise gets a new id.

@@ -130,7 +130,7 @@ def check_verb(words: list[str]) -> None:
 
 
 def runs_anywhere(line: str) -> bool:
-    """True if the command line has no placeholder and is not listed in ELSEWHERE."""
+    """True if the line is a command of multi-mcp, has no placeholder and is not listed in ELSEWHERE."""
     return line.startswith(f"{PROGRAM} ") and line not in ELSEWHERE and not re.search(r"\b[A-Z]{3,}\b", line)
 
 

@@ -26,9 +26,7 @@ QUICK = Timing(
     last_gasp=0.2,
     look=0.05,
 )
-HANGING = replace(
-    QUICK, silent=0.2, first_sign=0.2
-)  # the fakes send no signs of life by themselves, so they seem to hang
+HANGING = replace(QUICK, silent=0.2, first_sign=0.2)  # the fakes send no heartbeats by themselves, so they seem to hang
 KILLED = -9
 
 
@@ -89,7 +87,7 @@ class FakeStream:
         self._theirs.close()
 
     def say(self, snapshot: dict[str, Any] | None = None) -> None:
-        """Send a snapshot, or a sign of life if it is None."""
+        """Send a snapshot, or a heartbeat if it is None."""
         self._said.append(snapshot)
         self._theirs.send(b"!")
 

@@ -27,7 +27,7 @@ LIMIT_S = 20.0
 
 
 class EchoGateway:
-    """A gateway that answers each request with the method and its own number, except for the method `silent`."""
+    """A gateway that answers each request except `silent` with the request's method and the gateway's number."""
 
     def __init__(self, run: str, number: int) -> None:
         self._run = run

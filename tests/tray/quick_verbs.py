@@ -1,6 +1,7 @@
 """`multi-mcp ARGS` whose own verbs run in forks of a loaded program: `python quick_verbs.py COMMAND ARGS`.
 
-COMMAND is a JSON list: what runs a verb instead of the program itself. tests/tray/desktop starts the program itself.
+COMMAND is a JSON list with the command line that runs a verb instead of the program itself. tests/tray/desktop starts
+the program itself.
 """
 
 from __future__ import annotations

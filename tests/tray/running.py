@@ -201,7 +201,7 @@ class Panel:
         wanted = text.split(" > ")
 
         def find() -> tuple[int, dict[str, Any]] | None:
-            """Return the entry as found in a single layout, because the text of a server may change at any moment."""
+            """Return the entry's number and properties, or None. One layout is searched, because texts may change."""
             for line, number, properties in self.item.lines():
                 parts = [part.lstrip(GLYPHS) for part in line.split(" > ")]
                 if len(parts) == len(wanted) and all(a.startswith(b) for a, b in zip(parts, wanted, strict=True)):
