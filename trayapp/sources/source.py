@@ -263,7 +263,7 @@ def _options(entry: Mapping[str, Any]) -> list[str]:
 def with_value(entry: Entry, variable: Variable, value: str) -> Entry:
     """Return the entry with a user's value in place of a placeholder.
 
-    If `value` is empty, a variable or header is removed unless it `stays`, and so is an optional argument.
+    An empty `value` removes an optional argument, and a variable or header unless it `stays`.
     """
     head, *rest = variable.keys
     if not rest:
@@ -399,7 +399,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
 
 
 def _inside_json(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each key and value of a text that is a JSON object, if it only describes the value to enter."""
+    """Yield key and value of each member of a JSON object in `text` whose value only describes what to enter."""
     pairs: list[tuple[str, str]] = []
 
     def keep(found: list[tuple[str, Any]]) -> None:

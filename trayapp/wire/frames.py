@@ -1,8 +1,8 @@
 """FrameDispatcher: JSON-RPC over newline-delimited frames.
 
 It can wait for a request's result, or relay the answer as received, unparsed if it is large (DESIGN, decision 1).
-Each request of the peer is handled in its own task, which is cancelled when the peer cancels the request. Exceptions of
-handlers stop at one boundary.
+Each request of the peer is handled in its own task, which is cancelled when the peer cancels the request. A handler's
+exception affects only its own message.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ class FrameSplitter:
                 self._skip()  # otherwise, the next read would raise MemoryError where nothing catches it
 
     def _skip(self) -> None:
-        """Keep only the first and last bytes of a frame that is too large."""
+        """Keep only the first and last bytes of a frame that is too large or for which memory ran out."""
         head = b"".join(part[:TAIL_BYTES] for part in self._parts[:TAIL_BYTES])  # avoids copying the whole frame
         tail = b"".join(part[-TAIL_BYTES:] for part in self._parts[-TAIL_BYTES:])
         self._oversized = OversizedFrame(head[:TAIL_BYTES], tail[-TAIL_BYTES:], fits=self._size <= self._limit)

@@ -368,7 +368,7 @@ def _keyring(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
 
 
 def _offer(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
-    """Return the notice of offered servers. Its first button only shows them: a click on the notice is no consent."""
+    """Return the notice of offered servers. A click on it triggers the first button, which thus only shows them."""
     key, secrets = offer_key(known.offered), any(server.secrets for server in known.offered)
     number = count(len(known.offered), "server")
     return notice_of(

@@ -1,6 +1,7 @@
 """Everything that is shown for a state: icon, tooltip, summary, and the menu's entries in their order.
 
-Pure functions of TrayState. The view contains no times, such as a server's uptime: it would change all the time.
+Pure functions of TrayState. The view contains no times, such as a server's uptime: they would change it all the
+time.
 """
 
 from __future__ import annotations
