@@ -52,7 +52,7 @@ def dispatch(argv: list[str]) -> int:
 
 
 def find_package() -> None:
-    """Make the package importable if this file is run by its path: replace the package in sys.path by its parent."""
+    """Make the package importable if this file is run by its path: replace its folder in sys.path with the parent."""
     here = os.path.dirname(os.path.abspath(__file__))
     if sys.path and os.path.abspath(sys.path[0]) == here:
         del sys.path[0]

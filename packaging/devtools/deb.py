@@ -21,7 +21,7 @@ AUTHOR = "multi-mcp authors <multi-mcp@example.invalid>"
 
 
 def write_texts(python: Path, work: Path) -> Path:
-    """Write man page, completions and licenses, and return their folder."""
+    """Write the man page, the completions and the licenses, and return their folder."""
     folder = work / "texts"
     run([python, PACKAGING / "devtools" / "texts.py", folder], env=build_environment(work))
     return folder

@@ -117,7 +117,7 @@ def _install(prefix: list[str], packages: list[str]) -> None:
 
 
 def _administrator() -> list[str] | None:
-    """Return the prefix that runs a command as root: [] for root itself, None if it would need a password."""
+    """Return the prefix that runs a command as root: [] for root itself, None without passwordless sudo."""
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         return []
     sudo = shutil.which("sudo")

@@ -76,7 +76,7 @@ def picture(source: Drawing, size: int, color: str = "#000000") -> Image.Image:
     whole = Image.new("RGBA", (size, size))
     for named, shapes in groupby(scaled(source, size), key=lambda shape: shape.color):
         layer = Image.new("RGBA", (size, size), color if named == CURRENT else named)
-        layer.putalpha(_coverage(tuple(shapes), size))  # one layer for all, or a seam would be visible between them
+        layer.putalpha(_coverage(tuple(shapes), size))  # one layer for these shapes, or seams would show between them
         whole = Image.alpha_composite(whole, layer)
     return whole
 
@@ -116,7 +116,7 @@ def _line(canvas: ImageDraw.ImageDraw, points: list[Point], width: float, *, rou
             _disc(canvas, point, width / 2)
 
 
-# Pillow's shapes include the samples on their right and lower edges: `_area` and `_disc` leave them out.
+# Pillow's shapes include the samples on their right and lower edges. `_area` and `_disc` leave those out.
 
 
 def _area(canvas: ImageDraw.ImageDraw, points: list[Point], fill: int = 255) -> None:

@@ -30,7 +30,7 @@ def ensure_app() -> None:
             return
         say("installing into .venv (once; takes a minute or two)")
         beside, before = VENV.with_name(VENV.name + ".new"), VENV.with_name(VENV.name + ".old")
-        if before.exists() and not has_program():  # killed between the two steps below
+        if before.exists() and not has_program():  # an earlier run was killed while it replaced .venv
             _swap(before, beside)
         say("1 of 3: a virtual environment")
         make_venv(beside)
@@ -83,7 +83,7 @@ def _swap(new: Path, old: Path) -> None:
 
 
 def _rename_inside(venv: Path, made_as: Path) -> None:
-    """Replace the old folder in scripts with the present one. Windows programs keep it, since they are run with -m."""
+    """Replace the old folder's path in scripts. Windows programs keep the old path, since they are run with -m."""
     for path in script(venv, "python").parent.iterdir():
         if path.is_file() and not path.is_symlink() and b"\0" not in (text := path.read_bytes()):
             path.write_bytes(text.replace(str(made_as).encode(), str(venv).encode()))

@@ -63,7 +63,7 @@ def build_image(work: Path, version: str, out: Path) -> Path:
 def steps(app: Path, image: Path, environ: Mapping[str, str]) -> list[list[str]]:
     """Return the commands that make the app's image.
 
-    Raises StepFailed if there is no identity and MULTI_MCP_UNSIGNED is not set.
+    Raises StepFailed if the identity or the profile is missing and MULTI_MCP_UNSIGNED is not "1".
     """
     folder = app.parent / "image"
     laid = [

@@ -45,7 +45,7 @@ def build_installers(bundle: Path, work: Path, out: Path) -> list[Path]:
 
 
 def build_source(python: Path, work: Path, version: str, out: Path) -> list[Path]:
-    """Write wheel, source archive and SBOM into `out`, and check them by PyPI's rules. Raises StepFailed."""
+    """Write the wheel, source archive and SBOM into `out`. Check the first two by PyPI's rules. Raises StepFailed."""
     environment = build_environment(work)
     del environment["PYTHONPYCACHEPREFIX"]  # without stored bytecode, these tools take three times as long to start
     folder = work / "source"

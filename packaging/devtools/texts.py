@@ -27,7 +27,7 @@ def write_texts(folder: Path) -> None:
     for shell in ("bash", "zsh", "fish"):
         kind = get_completion_class(shell)
         assert kind is not None
-        script = kind(program, {}, PROGRAM, "_MULTI_MCP_COMPLETE").source()  # it runs the program at each Tab
+        script = kind(program, {}, PROGRAM, "_MULTI_MCP_COMPLETE").source()  # the script runs the program at each Tab
         (folder / f"completion.{shell}").write_text(script, encoding="utf-8")
     (folder / "third-party.txt").write_text(third_party(), encoding="utf-8")
 
@@ -77,7 +77,7 @@ def quoted(text: str) -> str:
 
 
 def third_party() -> str:
-    """Return name, version and license texts of Python and of every library that the program needs."""
+    """Return the name, version and license texts of Python and of every library that the program needs."""
     place = Path(os.__file__).parent / "LICENSE.txt"
     python = place.read_text("utf-8").strip() if place.exists() else "PSF-2.0: https://docs.python.org/3/license.html"
     parts = [f"Python {sys.version.split()[0]}\n\n{python}"]

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 RENEW_PAUSE_S = 5.0  # pause between a failed renewal and the next attempt
 FRESH_S = 10.0  # a refused token younger than this is not renewed: a new token would be refused, too
 STORE_WAIT_S = 5.0  # limit on storing a renewed token; after that, it is used unstored, and stored later
-LAST_MOMENT_S = 5.0  # limit on a renewal in flight when the gateway ends: its new token must not be lost
+LAST_MOMENT_S = 5.0  # when the gateway ends: limit on a renewal in flight, and on storing pending changes
 RENEW_LIMIT_S = 40.0  # limit on one renewal, whatever the sign-in service does
 
 
@@ -411,7 +411,7 @@ class Accounts:
         name = sign_in.target.server
         outcome: SignInError | None = SignInError("The gateway is ending", "Try again")
         try:
-            from trayapp.auth.callback import listening  # loaded with its page at the first sign-in
+            from trayapp.auth.callback import listening  # imported at the first sign-in, since it contains a whole page
 
             async with listening(name, sign_in.target.callback_port) as callback:
                 sign_in.open(callback)
@@ -433,7 +433,7 @@ class Accounts:
             sign_in.end(outcome)
 
     async def _flow(self, sign_in: SignIn, callback: Callback) -> SignInError | None:
-        """Run the OAuth flow within EXPIRES_S by the clock. Return its error: a task group would wrap a raised one."""
+        """Run the OAuth flow for at most EXPIRES_S. Return its error, if any: a task group would wrap a raised one."""
         target = sign_in.target
         account = self.of(*target.key)
         hint = f"Start again: multi-mcp auth {target.server}"

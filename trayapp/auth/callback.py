@@ -129,8 +129,8 @@ class Callback:
     def paste(self, address: str) -> None:
         """Accept the address that a browser on another machine was sent to, with the answer in it.
 
-        Raises SignInError if the sign-in was already answered, or if the address is not its own. After a wrong
-        address, it keeps waiting.
+        Raises SignInError if the sign-in was already answered, or if the address is not an answer to it. After a
+        wrong address, the sign-in keeps waiting.
         """
         text = address.strip().partition("#")[0]
         query = text.partition("?")[2] or text

@@ -59,7 +59,7 @@ async def authorize(
     before: Grant | None,
     wanted: str | None,
 ) -> Grant:
-    """Run the whole sign-in, from discovery to tokens. Raises SignInError.
+    """Run the whole sign-in, from discovery to tokens, and return the grant. Raises SignInError.
 
     `show` gets the address to open, and `callback` its answer. `before` is the account's last grant, `wanted` the
     scopes that a refused request needed.
@@ -397,7 +397,7 @@ async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.R
 def plain_token(response: httpx2.Response) -> httpx2.Response:
     """Return a token response as the SDK requires it: `expires_in` is a number of seconds or absent (RFC 6749 5.1).
 
-    A token with characters that a header cannot hold is removed, too (RFC 6750 2.1).
+    An access token with characters that a header cannot hold is removed (RFC 6750 2.1).
     """
     body = json_object(response)
     token = body.get("access_token")
@@ -433,7 +433,7 @@ def explained(error: Exception, last: list[httpx2.Response], url: str) -> SignIn
         return SignInError(f"The sign-in service at {host} does not register new clients ({why})", NO_REGISTRATION)
     if status >= 400 and last[0].request.method == "POST":
         return SignInError(f"The sign-in service at {host} rejected the sign-in: {why}", "Try again")
-    if isinstance(error, OAuthFlowError) and not isinstance(error, OAuthTokenError):  # which quotes the response
+    if isinstance(error, OAuthFlowError) and not isinstance(error, OAuthTokenError):  # token errors quote the response
         text = redacted(" ".join(str(error).split()))[:WORDS_MAX]
         return SignInError(text, "Report this to the server's developers, or check its url")
     return SignInError(f"The sign-in service at {host} gave an answer that cannot be read", "Try again later")
@@ -461,7 +461,7 @@ def json_object(response: httpx2.Response) -> dict[str, Any]:
     """Return the JSON object of a response, or {} if it has none."""
     try:
         body = response.json()
-    except (ValueError, RecursionError):  # nested too deeply
+    except (ValueError, RecursionError):  # RecursionError: nested too deeply
         return {}
     return body if isinstance(body, dict) else {}
 

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 # Windows takes 2560 bytes and keyring writes UTF-16 (jaraco/keyring #355); CredWrite fails beyond that.
 WINDOWS_LIMIT = 1280
 USER = "multi-mcp"
-# Backends that store nothing, or plain text. They are never used silently.
+# Backends that store nothing, or plain text. They are never used.
 UNFIT = ("keyring.backends.fail", "keyring.backends.null", "keyrings.alt")
 SECRET_SERVICE = "keyring.backends.SecretService"
 UNLOCK = "Unlock it with: multi-mcp auth"

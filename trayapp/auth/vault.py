@@ -192,7 +192,10 @@ class Vault:
         return Secrets(found, refused)
 
     async def set_secret(self, name: str, value: str) -> bool:
-        """Store a named secret. Return False if it is only in memory. Raises UsageError if name or value is invalid."""
+        """Store a named secret. Return False if it, or its name in the list, is only in memory for now.
+
+        Raises UsageError if the name or the value is invalid.
+        """
         check_secret(name, value)
         kept = await self.write(SECRET + name, value, asked=True)
         self._relisted[name] = True
@@ -208,7 +211,7 @@ class Vault:
         return there
 
     async def secret_names(self) -> list[str]:
-        """Read all names, sorted; only those in memory if the list cannot be read. The keyring may show its dialog.
+        """Return all names, sorted; only those in memory if the list cannot be read. The keyring may show its dialog.
 
         The vault stores the list itself, because not every keyring can list its entries.
         """
@@ -371,8 +374,9 @@ def with_vault(
 ) -> Value:
     """Run `work` on the vault of a process without a gateway, and return its result. Blocks.
 
-    `changing`: the work changes the stored list of names, so it runs under a lock: keyrings have none. Raises what the
-    work raises, KeyringUnavailableError if its last access failed, and StorageError if the lock cannot be taken.
+    `changing`: the work changes the stored list of names. It then runs under a lock of our own, since keyrings have
+    none. Raises what the work raises, KeyringUnavailableError if its last access failed, and StorageError if the lock
+    cannot be taken.
     """
 
     async def run() -> Value:

@@ -40,7 +40,7 @@ from trayapp.wire.messages import INVALID_REQUEST, Call, Params, RpcError
 log = logging.getLogger(__name__)
 
 
-DOUBT_AGAIN_S = 60.0  # minimum between readings of the lists of a server that keeps ending by itself
+DOUBT_AGAIN_S = 60.0  # minimum time between readings of the lists of a server that keeps ending by itself
 NOTICE_S = 0.1  # time after a call in which the server may announce that a list changed
 # Why a connection was closed permanently, as in "NAME was stopped during the call: ..."
 ENTRY_CHANGED = "its entry in servers.yaml changed"

@@ -103,7 +103,8 @@ async def _negotiate(channel: Channel, capabilities: Mapping[str, Any], patience
     finally:
         for task in (probe, older):
             if task is not None:
-                task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # its result is unused
+                # Retrieve the unused error, or asyncio would log it.
+                task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
                 task.cancel()
 
 

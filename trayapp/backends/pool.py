@@ -219,7 +219,7 @@ class Pool:
         return PackageUpdates(self._context)
 
     def probe(self) -> None:
-        """Probe every live connection and let keepers retry at once. Call this after a sleep or a network change."""
+        """Probe every live connection, and end the waits of keepers. Call this after a sleep or a network change."""
         for connection in self:
             if connection.live is not None:
                 self._tasks.start_soon(connection.probe)

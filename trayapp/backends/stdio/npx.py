@@ -149,7 +149,7 @@ _NPM = replace(_NPX, values=_NPX.values - {"-p"})  # npm's `-p` has another mean
 def read_request(argv: tuple[str, ...]) -> NpxRequest | None:
     """Return the request of a command line of npx or npm exec, or None if it names no package.
 
-    Raises UncertainError for other words.
+    Raises UncertainError if the words do not show what runs.
     """
     if argv[:1] == ("npx",):
         found, rest = _NPX.read(argv[1:])

@@ -136,7 +136,7 @@ def login_shell(environ: Mapping[str, str]) -> str:
 
 
 async def ask_shell(shell: str, environ: Mapping[str, str]) -> dict[str, str] | None:
-    """Run the shell as a login shell, with its rc files, and return its environment, or None if it prints none."""
+    """Run the shell as a login shell, with its rc files. Return its environment, or None if it printed none."""
     mark = f"multi-mcp-{secrets.token_hex(8)}"
     said = bytearray()
     try:
