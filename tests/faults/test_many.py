@@ -29,7 +29,7 @@ QUIET_PERCENT = 3.0  # of one core, including noise of the machine
 
 
 class Crowd:
-    """Servers that work until they are made to hang or to exit at their start."""
+    """Servers that work until they are made to hang or exit whenever they start."""
 
     def __init__(self, folder: Path) -> None:
         self.hang, self.mood = folder / "hang", folder / "mood"

@@ -1,4 +1,4 @@
-"""At its start, a gateway makes its files private, and does not trust files of other users."""
+"""When it starts, a gateway makes its files private and does not trust files of other users."""
 
 from __future__ import annotations
 

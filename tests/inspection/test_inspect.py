@@ -1,4 +1,4 @@
-"""Poisoned definitions are reported or held back, and honest ones are left alone."""
+"""Tests that most poisoned definitions are reported or held back, and hardly any honest ones."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class NpmRegistry:
         return {"PATH": path, "npm_config_userconfig": str(settings), "npm_config_cache": str(root / "npm-cache")}
 
     def answer(self, path: str) -> tuple[str, bytes] | None:
-        """Return a package's document or one of its tarballs."""
+        """Return a package's document or one of its tarballs, or None if it does not exist."""
         self.asked += 1
         name, _, file = path.lstrip("/").partition("/-/")
         if file:

@@ -44,7 +44,7 @@ class PypiRegistry:
         }  # fmt: skip
 
     def answer(self, path: str) -> tuple[str, bytes] | None:
-        """Return a package's page or one of its wheels."""
+        """Return a package's page or one of its wheels, or None if it does not exist."""
         kind, _, rest = path.lstrip("/").partition("/")
         if kind == "files":
             return ("application/octet-stream", self._wheels[rest][1]) if rest in self._wheels else None

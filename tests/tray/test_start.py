@@ -1,4 +1,4 @@
-"""Tests of the tray's start: its messages, and the answers of verbs."""
+"""Tests of the tray's start: its messages, its pictures, and the rows that the verb `connect` prints."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class MainThread:
 
 
 class Thing:
-    """An AppKit object that records its calls."""
+    """A fake AppKit object that records the calls of its methods."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
@@ -298,7 +298,7 @@ def test_the_size_and_the_color_of_the_taskbar_have_defaults_elsewhere() -> None
 
 
 class User32:
-    """A fake user32, with or without the newer call."""
+    """A fake user32. `newer`: what SetProcessDpiAwarenessContext returns, or None without that function."""
 
     def __init__(self, newer: bool | None) -> None:
         self.asked: list[object] = []

@@ -137,7 +137,7 @@ class Town:
 
 @asynccontextmanager
 async def town(folder: Path) -> AsyncIterator[Town]:
-    """Yield a town, and stop it at the end of the block."""
+    """Yield a Town, and stop its gateway at the end of the block."""
     async with anyio.create_task_group() as tasks:
         made = Town(folder, tasks)
         try:

@@ -1,4 +1,4 @@
-"""Changed and suspicious definitions are held back until they are approved. All others are served unchanged."""
+"""Changed definitions, hidden texts and imitated names are held back by default. All else is served unchanged."""
 
 from __future__ import annotations
 

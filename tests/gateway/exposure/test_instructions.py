@@ -114,7 +114,7 @@ def test_the_bytes_do_not_depend_on_the_process() -> None:
 
 @pytest.mark.requirement("one-tool-summary", "one-tool-definition")
 async def test_a_client_that_defers_tools_is_told_to_load_the_one_tool(tmp_path: Path) -> None:
-    """Claude Code 2.1.197 reads `anthropic/alwaysLoad`. Its tool search would not find `mcp` by the servers' words."""
+    """Claude Code 2.1.197 reads `anthropic/alwaysLoad`. Without it, no search by the servers' words finds `mcp`."""
     async with house(tmp_path) as made:
         stocked(made)
         client = made.client()

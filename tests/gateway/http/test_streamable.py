@@ -113,7 +113,7 @@ async def test_a_handshake_is_answered_as_behind_the_shim(tmp_path: Path) -> Non
             answer = await http.post("/mcp", params=one, json=message("initialize", OPENING))
             assert answer.json() == wanted
             assert ("mcp-session-id" in answer.headers) == ("error" not in wanted) == (one == {})
-        assert len(at.made.gateway.sessions) == len(options) + 1  # those behind the shim, and the one opened over HTTP
+        assert len(at.made.gateway.sessions) == len(options) + 1  # the sessions behind the shim, and the one over HTTP
 
 
 @pytest.mark.parametrize(

@@ -288,7 +288,7 @@ class Desktop:
 def box_of(
     picture: Image.Image, color: tuple[int, int, int], within: Box | None = None, tolerance: int = 12
 ) -> Box | None:
-    """Return the bounding box of all pixels of about this color, or None."""
+    """Return the bounding box of all pixels of about this color, or None if there are none."""
     left, top = (within or (0, 0))[:2]
     part = picture.crop(within) if within else picture
     bands = [

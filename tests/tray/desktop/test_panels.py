@@ -228,14 +228,14 @@ def icon_in(tray: Tray) -> Box | None:
 
 
 def difference(picture: Image.Image, before: Image.Image, within: Box) -> Box | None:
-    """Return the bounding box of all changes in this part of the screen."""
+    """Return the bounding box of all changes in this part of the screen, or None if there are none."""
     found: Box | None = ImageChops.difference(picture.crop(within), before.crop(within)).getbbox()
     left, top = within[:2]
     return (found[0] + left, found[1] + top, found[2] + left, found[3] + top) if found else None
 
 
 def changed(desktop: Desktop, before: Image.Image) -> Box | None:
-    """Return the bounding box of all changes below the panel."""
+    """Return the bounding box of all changes below the panel, or None if there are none."""
     return difference(desktop.picture(), before, BELOW)
 
 
