@@ -218,7 +218,8 @@ def _unescaped(text: str) -> str:
 def _cut(text: str) -> str:
     """Redact a text and cut it to TEXT_MOST characters.
 
-    The end of the redacted text is dropped: a secret that was cut off there would not have been recognized.
+    If the text is longer, the end of the redacted part is dropped, since a secret that was cut off there would not have
+    been recognized.
     """
     head = text[: TEXT_MOST + TAIL_DROPPED]
     safe = redacted(head)

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 FILE_NAME = "history.db"
 FLUSH_S = 0.1  # time before a batch is written: short, so the panel shows calls promptly and a kill loses few
 # The thread works for at most this long, then rests so that calls can run. Each period of work delays one call,
-# however long it is. A few long periods therefore delay fewer calls: less than 1 % of quick ones.
+# whether the period is short or long. A few long periods therefore delay fewer calls: less than 1 % of quick ones.
 WORK_S = 0.01
 REST_S = 4 * WORK_S  # sleep after that work: most of the time remains for calls
 BEHIND_S = 0.5  # once a call has waited this long for its row, rests are short: a kill loses at most 1 s of calls

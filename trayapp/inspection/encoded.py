@@ -205,7 +205,7 @@ _UNREADABLE_BYTES = tuple(word.encode() for word in UNREADABLE)
 _KEYWORD_BYTES = tuple(word.encode() for word in KEYWORDS)
 _LETTERS_OF_DIGITS = bytes.maketrans(b"013457@$", b"oieastas")
 _SEPARATED = _kinds(l=_LOWER, d="013457@$")
-_DIGIT_INSIDE = late(rb"d(?<=ld)l")  # takes a tenth of the time of `b"ldl" in`, because digits are rare
+_DIGIT_INSIDE = late(rb"d(?<=ld)l")  # takes a tenth of the time of a search for b"ldl", because digits are rare
 _APART = late(rb"\.l\.{1,2}l\.{1,2}l\.")  # inside a spaced-out word
 
 _WITH_DIGITS = late(r"(?<![\w@$])(?=[a-z]*[013457@$])(?=[013457@$]*[a-z])[a-z013457@$]{3,}(?![\w@$])")

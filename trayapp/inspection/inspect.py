@@ -202,9 +202,9 @@ def _turned(texts: list[tuple[str, str]], search: _Search) -> Finding | None:
 def _suspected(
     texts: list[tuple[str, str]], suspects: Callable[[bytes], bool], shortest: int
 ) -> Iterator[tuple[str, str]]:
-    """Yield the texts of at least `shortest` characters that fail a quick check. Short texts are checked together.
+    """Yield the texts of at least `shortest` characters that a quick check finds suspicious.
 
-    A text that is alone in its group is yielded without a check.
+    Short texts are checked together. A text that is alone in its group is yielded without a check.
     """
     for some in together(part for part in texts if len(part[1]) >= shortest):
         if len(some) == 1:

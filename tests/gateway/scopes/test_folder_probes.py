@@ -58,7 +58,7 @@ async def test_a_folder_that_hangs_is_missing_and_holds_up_no_other(
     looks.limit_s, folders.hang = stretched(0.2), {B}
     assert await looks.at([A, B, C], folders.look) == {A: "a", C: "c"}
     assert [record.getMessage() for record in caplog.records] == [
-        "/b, where a client runs, does not answer. Its project is not used"
+        "/b, where a client runs, does not answer. Its project cannot be checked"
     ]
     assert await looks.at([B, A], folders.look) == {A: "a"}  # B is not read again while its first read hangs
     assert [folder for folder, _ in folders.seen].count(B) == 1

@@ -1,6 +1,6 @@
 """Compute the results of list requests as JSON, once per exposure. Also define the one tool, and write the index.
 
-The definition of the one tool does not depend on the servers. A test limits it to 300 tokens of o200k.
+The definition of the one tool does not depend on the servers. A test limits it to 300 tokens (o200k encoding).
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def is_one_tool(params: Any) -> bool:
 
 
 def looks_for_tools(params: dict[str, Any]) -> bool:
-    """Return True if a call of the one tool only asks about tools.
+    """Return True if a call of the one tool only asks about servers and tools.
 
-    It then calls no tool, connects no server and continues no result.
+    It then does not have the fields `tool`, `connect` and `result`.
     """
     arguments = params.get("arguments")
     return not isinstance(arguments, dict) or arguments.keys().isdisjoint({"tool", "connect", "result"})

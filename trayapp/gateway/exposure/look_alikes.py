@@ -1,4 +1,4 @@
-"""Find tools whose names imitate those of other servers: by similar letters, or by another server's prefix."""
+"""Find tools whose names imitate other servers' tools, by similar letters or by another server's prefix."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class _ServerLooks(NamedTuple):
         return ((self.name, self.names, tool) for tool in self.tools.get(look, ()))
 
 
-@lru_cache(maxsize=256)  # more than users have. Each server is compared with every other one
+@lru_cache(maxsize=256)  # more servers than users have. Each is compared with every other one
 def _looks_of(server: str, tools: frozenset[str]) -> _ServerLooks:
     prefixes = filter(None, (server_prefix(server, mode) for mode in PREFIX_MODES))
     starts = frozenset(_squeezed(_letters(prefix)) for prefix in prefixes)

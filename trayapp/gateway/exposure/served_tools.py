@@ -49,7 +49,7 @@ class ServedTool:
 
     @property
     def returns_others(self) -> bool:
-        """Return True if the tool's output schema allows values other than objects, as revision 2026-07-28 does."""
+        """Return True if the tool's output schema allows values other than objects (valid since 2026-07-28)."""
         return not self._sound and allows_others(self.item.get("outputSchema"))
 
     def served_with_output(self, exposed: str) -> Item:

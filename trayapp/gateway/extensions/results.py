@@ -3,8 +3,8 @@
 A server that keeps its tasks in memory may count them from 1 in each of its processes. So the server's own id alone
 does not identify a task. A session may use several processes of one server, and a later process may use the id again.
 
-A handle has the form multi-mcp://NAME%00CHECKSUM/ID: the server's name, a checksum of the time when the task was
-created, and the server's id. The checksum is followed by a number if another task would have the same handle.
+A handle has the form multi-mcp://NAME%00CHECKSUM/ID: the server's name, a checksum of the task's creation time (if the
+server reports it), and the server's id. A number follows the checksum if another task would have the same handle.
 """
 
 from __future__ import annotations

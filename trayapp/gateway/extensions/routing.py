@@ -24,7 +24,7 @@ from trayapp.wire.revisions import RESOURCE_NOT_FOUND
 
 ROUTED = frozenset({TASKS, SKILLS, EVENTS, APPS})  # extensions that any number of servers can have
 OURS = frozenset({"tools", "prompts", "resources", "completions", "logging"})  # capabilities of the gateway itself
-CORE = OURS | {"extensions", "experimental"}  # the members of the core protocol
+CORE = OURS | {"extensions", "experimental"}  # members that the core protocol defines
 OLDER_TASKS = "tasks"  # the capability of MCP 2025-11-25. Later revisions have the extension
 ROUTED_MEMBERS = frozenset({OLDER_TASKS, "events"})
 NONE: frozenset[str] = frozenset()
@@ -65,7 +65,7 @@ def _routable(every: Sequence[Capabilities], routed: frozenset[str]) -> dict[str
 
 
 OLDER_TASK_METHODS = frozenset({"tasks/get", "tasks/result", "tasks/cancel"})  # MCP 2025-11-25
-TASKS_LIST = "tasks/list"  # like tasks/result, only in MCP 2025-11-25
+TASKS_LIST = "tasks/list"  # this method exists only in MCP 2025-11-25, as does tasks/result
 SKILL_METHODS = frozenset({"skills/get", "resources/directory/read"})
 EVENT_METHODS = frozenset({"events/poll", "events/stream", "events/subscribe", "events/unsubscribe"})
 LISTED = {"skills/list": SKILLS, "events/list": EVENTS}  # cached lists, like those of tools

@@ -25,7 +25,7 @@ ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
 
 class ExtensionSession(AskingSession, Protocol):
-    """A client session, as extensions and the one tool see it."""
+    """The part of a client session that extensions and the one tool use."""
 
     seen: SessionView
     task_handles: TaskHandles

@@ -1,4 +1,4 @@
-"""Run a task for a call that did not ask for one: wait for the task, and answer the call with its result.
+"""Run a task for a call that did not request one: wait for the task, and answer the call with its result.
 
 The client sees a plain call, with progress while the task works and questions while it waits for input. Cancelling the
 call cancels the task.

@@ -40,7 +40,7 @@ class Access:
 
 
 class Guard:
-    """An ASGI application that refuses requests before another application sees them."""
+    """An ASGI application that passes allowed requests on to another application, and refuses all others."""
 
     def __init__(self, app: Asgi, access: Access) -> None:
         self._app = app

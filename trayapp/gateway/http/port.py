@@ -233,7 +233,7 @@ class ClientTokens:
     def take(self, port: int, wanted: int, exposed: Iterable[int]) -> str:
         """Return the token of `port`, at which the gateway listens now, and lock its file. Blocks.
 
-        The token is the same after every start, unless it cannot be stored. `wanted`: the configured port. `exposed`:
+        The token stays the same unless it is revoked or cannot be stored. `wanted`: the configured port. `exposed`:
         ports at which another user's program may have read a token. These tokens are revoked. So are the tokens of
         ports that no running gateway uses now.
         """

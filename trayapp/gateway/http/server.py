@@ -187,7 +187,8 @@ class HttpConnection(HttpToolsProtocol):
 async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_ANSWERS_S) -> None:
     """Run uvicorn until cancelled, without its signal handlers and its main loop, which wakes up ten times a second.
 
-    Then give open requests `last_answers_s`, cancel those that remain (ended_in_order), and close all connections.
+    Then give open requests `last_answers_s` to finish, cancel those that remain (ended_in_order), and close all
+    connections.
     """
     pending = PendingConnections()
     config = uvicorn.Config(
@@ -244,7 +245,7 @@ class Exchange:
     def __init__(self, receive: Any, send: Any) -> None:
         self._receive = receive
         self._send = send
-        self._body = b""  # the body of a small request, the beginning of a larger one
+        self._body = b""  # the body of a small request, or the beginning of a larger one
         self._begun: Any = None
         self._whole = False
 

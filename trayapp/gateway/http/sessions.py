@@ -2,7 +2,7 @@
 
 - A broken stream does not cancel its request: the client may resume the stream. On one machine, such a client has
   either ended or soon reconnects. So once a session has had no open HTTP request for GONE_S, its calls are cancelled.
-  If its standing stream had been open, the gateway's session behind it ends, too.
+  If the standing stream had been open, the gateway's session ends, too.
 - A client without a standing stream may be idle. The id of an idle session is kept for IDLE_S, or for less if too many
   are idle. A client that returns in time continues under the same id, if necessary with a new session of the gateway.
 """
@@ -50,7 +50,7 @@ class HttpSession:
         self.introduction: dict[str, Any] = {}  # the params of its handshake
         self.protocol = ""
         self.requests = 0  # open HTTP requests
-        self.has_listened = False  # the standing stream has been open since `requests` was last 0
+        self.has_listened = False  # True if the standing stream was opened after `requests` was last 0
         self.waking = anyio.Lock()
 
     def stream(self, *, expects: int | None = 1) -> EventStream:
@@ -75,7 +75,8 @@ class HttpSessions:
         self._store = store
         self._idle_most = idle_most
         self._sessions: dict[str, HttpSession] = {}
-        self._idle: OrderedDict[HttpSession, float] = OrderedDict()  # session -> start of idling. The first ends next
+        # session -> start of idling. If there are too many, the first one is ended
+        self._idle: OrderedDict[HttpSession, float] = OrderedDict()
         self._some_idle = anyio.Event()
 
     def find(self, session_id: str | None) -> HttpSession | None:

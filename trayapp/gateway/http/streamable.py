@@ -148,7 +148,7 @@ class StreamableHttp:
         """
         version = request.headers.get(VERSION_HEADER) or session.protocol
         if not messages or not WITH_BATCHES.issuperset((session.protocol, version)):
-            await request.refuse(400, "The body is empty, or this revision of MCP has no batches")
+            await request.refuse(400, "The batch is empty, or this revision of MCP has no batches")
             return
         if len(messages) > MOST:
             await request.refuse(400, f"A batch may contain at most {MOST} messages: send the others in another batch")

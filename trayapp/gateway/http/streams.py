@@ -77,14 +77,14 @@ class EventStream:
         self.number = store.number() if store is not None else 0
         self.ended = False
         self._reply: Reply | None = None  # the only answer, while it may still be sent as JSON
-        self._events = expects != 1  # the answer will not be sent as JSON
+        self._events = expects != 1  # True if the answer will not be sent as JSON
         self._last = 0  # upper bound for the numbers of the events put into `_waiting` so far
         self._waiting: list[bytes] = []  # events for the response that carries, or will carry, the stream
         self._is_direct = store is None or expects is not None  # True if events go straight to `_waiting`
         self._size = 0
         self._news = asyncio.Event()
         self._carrier: anyio.CancelScope | None = None  # scope of the response that carries the stream
-        self._lost = False  # the client of that response has stopped reading
+        self._lost = False  # True if the client of that response has stopped reading
 
     @property
     def is_carried(self) -> bool:

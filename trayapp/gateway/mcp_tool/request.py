@@ -31,7 +31,7 @@ SWITCHES = ("regex", "includeSchemas")
 NUMBERS = ("limit", "offset")
 ALSO_ARGS = frozenset(("arguments", "params", "parameters", "input", "inputs", "arg"))  # models write these for args
 TRUTH = {"true": True, "false": False}
-# Placeholders that models put into unneeded fields. A mode without that field ignores them.
+# Placeholders that models put into unneeded fields. They are ignored, except in a call without a mode's field.
 NEUTRAL: tuple[Any, ...] = ({}, "", "{}", False, 0)
 
 
@@ -129,10 +129,11 @@ def _mode(values: dict[str, Any]) -> Mode:
 
 
 def _check_places(mode: Mode, values: Mapping[str, Any]) -> None:
-    """Raise WrongFieldsError for a field that belongs to no given mode, unless its value is a placeholder (NEUTRAL).
+    """Raise WrongFieldsError for a field that belongs to no given mode.
 
-    Fields of modes that are given but not chosen are ignored. Beside `tool`, however, `limit` is accepted only with
-    `search`, and `offset` only with `search` or `result`.
+    If a mode is given, fields that hold a placeholder (NEUTRAL) are ignored. So are fields of modes that are given
+    but not chosen. Beside `tool`, however, `limit` is accepted only with `search`, and `offset` only with `search` or
+    `result`.
     """
     named = {mode, *(name for name in MODES if values.get(name))}
     fitting = {*MODES, *(field for one in named for field in WITH[one])} if mode != "status" else set()

@@ -31,7 +31,7 @@ LISTS_S = 2.0  # longest wait of a call until the lists of a server that has jus
 
 
 class ToolSession(ExtensionSession, Protocol):
-    """A client session, as the one tool sees it."""
+    """The part of a client session that the one tool uses."""
 
     def connection(self, server: str) -> Connection:
         """Return the connection that the session's requests to a server use. Raises ServerNotFoundError."""
@@ -238,7 +238,7 @@ class McpTool:
 class Discovery:
     """Answers to a model's questions about tools: the status, a server's tools, a search, the description of a tool.
 
-    A server is connected in the background when the model reads about its tools (`warm_up`).
+    A search and a description connect servers in the background (`warm_up`).
     """
 
     def __init__(self, session: ToolSession, dependencies: ToolDependencies) -> None:

@@ -30,7 +30,7 @@ KEPT_CHARACTERS = 32 << 20  # of all kept results of a session
 
 
 class ResultFiles:
-    """Files in a folder that only gateways write to. Those of this gateway last at most as long as the gateway."""
+    """Files in a folder that only gateways write to. A gateway removes its own at its end, and others at its start."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -131,9 +131,9 @@ class ConnectionKeys:
     # -- sessions ------------------------------------------------------------------------------------------------
 
     def drop(self, session: ClientSession) -> bool:
-        """Forget a session that has ended. Return True if it had connections of its own. The caller must close them.
+        """Forget a session that has ended. Return True if it leaves connections that the caller must close.
 
-        The connection that a single request had to itself becomes free for others.
+        The connection that a single request had to itself stays open, and becomes free for others.
         """
         held = {key: one for key, one in self._purposes.items() if one.session is session}
         for key, purpose in held.items():
@@ -163,9 +163,9 @@ def era_key(server: str, *, newer: bool) -> str:
 
 
 def folder_of(server: ServerConfig, client_cwd: Any) -> str | None:
-    """Return the working folder of a per-session server: its `cwd`, if any, relative to its client's folder.
+    """Return the working folder of a per-session server: its `cwd`, relative to the client's folder, or that folder.
 
-    A client's folder is ignored if it is a root folder: the desktop starts programs there.
+    The client's folder is ignored if it is unknown or a root folder: the desktop starts programs in the root folder.
     """
     folder = Path(client_cwd if isinstance(client_cwd, str) else "")
     if not folder.is_absolute() or folder == Path(folder.anchor):

@@ -202,7 +202,7 @@ class FolderProbes(Generic[T]):
             for folder in left:
                 self._under_way.pop(folder, None)
         for folder in self._under_way.keys() & set(folders):
-            log.warning("%s, where a client runs, does not answer. Its project is not used", folder)
+            log.warning("%s, where a client runs, does not answer. Its project cannot be checked", folder)
         return left if len(left) < len(folders) else []  # if none was reached, no thread is free
 
     def _probe(self, queue: deque[Path], look: Callable[[Path], T], found: dict[Path, T]) -> None:

@@ -227,5 +227,5 @@ def _may_leave(session: ConnectedSession, connection: Connection) -> bool:
 
 
 def shared_form(server: ServerConfig) -> ServerConfig:
-    """Return the entry for a server's shared connection. For a per-session server, it only reads the lists."""
+    """Return the entry for a server's shared connection. Per-session servers use it for lists and single requests."""
     return replace(server, lifecycle="lazy") if server.scope == "session" else server

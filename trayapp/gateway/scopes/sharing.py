@@ -129,7 +129,7 @@ class Sharing:
         if (
             alone
             or name in session.apart
-            or (is_sse and session.lasting and questions_of(session.capabilities))  # its questions need a stream
+            or (is_sse and session.lasting and questions_of(session.capabilities))  # costs no process
             or self._needs_own(session, connection.live, name, topic)
             or self._lists_too_little(session, connection)
         ):

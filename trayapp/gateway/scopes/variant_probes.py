@@ -5,8 +5,8 @@ servers are read again, and the catalog's cache keeps the differences:
 
 - A server that supports both eras is also read in the older one.
 - In the older era, every server over HTTP is also read for a client that can do nothing. So is any other server that
-  asked a question or changed its lists during the first reading. If the result differs, the server is also read for
-  each kind of client that connects.
+  has asked a question, or changed its lists during the first reading. If the result differs, the server is also read
+  for each kind of client that connects.
 - A server that announces an extension, or has Apps, is also read for a client whose support for these differs from that
   announced in all earlier readings.
 

@@ -341,7 +341,7 @@ class ClientRequests:
             raise
 
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
-        """Find a tool as SessionView.find_tool does. A server that starts for this may send the client requests."""
+        """Find a tool as SessionView.find_tool does. A server that starts for this may send requests to the client."""
         session = self.session
         try:
             return session.seen.exposure.find(asked, server)

@@ -91,7 +91,7 @@ class Session:
         self.peer = peer
         self.client = ClientInfo()
         self.kind = NO_KIND
-        self._is_read = False  # the servers' lists for `kind` have been read
+        self._is_read = False  # True once the servers' lists for `kind` have been read
         self._recognized: dict[str, Any] = {}  # the capabilities that determined `kind`
         self.apart: set[str] = set()  # keys of servers to which the session has its own connection
         self.options = session_options(options)
