@@ -128,7 +128,7 @@ def _icons(args: list[str]) -> int:
 
 
 def _guide(args: list[str]) -> int:
-    """Write the guide's generated pages, from the verbs of the program in .venv."""
+    """Write the guide's generated pages with the program in .venv."""
     ensure_app()
     return _run_module("devtools.guide")
 

@@ -122,7 +122,7 @@ def is_program(path: Path) -> bool:
 
 
 def newest_glibc(bundle: Path) -> str:
-    """Return the newest glibc version that any file needs. Systems with an older one cannot run the package."""
+    """Return the newest glibc version that any file needs. Systems with an older glibc cannot run the package."""
     files = [path for path in bundle.rglob("*") if path.is_file() and (".so" in path.name or path.parent == bundle)]
     done = subprocess.run(["objdump", "-T", *map(str, files)], capture_output=True, text=True, check=False)
     versions = {word.strip("()")[6:] for word in done.stdout.split() if word.strip("()").startswith("GLIBC_2")}

@@ -112,7 +112,7 @@ def _line(canvas: ImageDraw.ImageDraw, points: list[Point], width: float, *, rou
         along.append(along[-1] + length)
     rounded = round_caps or points[0] == points[-1]
     for point, way in zip(points, along, strict=True):
-        if rounded or width / 2 < way < along[-1] - width / 2:  # closer to the end, it would protrude beyond a flat cap
+        if rounded or width / 2 < way < along[-1] - width / 2:  # a disc nearer the end would protrude beyond a flat cap
             _disc(canvas, point, width / 2)
 
 

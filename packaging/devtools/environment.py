@@ -26,7 +26,7 @@ def ensure_app() -> None:
     if is_stamped(VENV, "app", wanted) and has_program():
         return
     with installing(VENV):
-        if is_stamped(VENV, "app", wanted) and (has_program() or _repaired()):  # another process, or the repair, did it
+        if is_stamped(VENV, "app", wanted) and (has_program() or _repaired()):  # installed meanwhile, or repaired
             return
         say("installing into .venv (once; takes a minute or two)")
         beside, before = VENV.with_name(VENV.name + ".new"), VENV.with_name(VENV.name + ".old")
@@ -132,7 +132,7 @@ def interpreter_mark() -> str:
 
 
 def _drop_setuptools(venv: Path) -> None:
-    # Python 3.11 installs it in every environment, with a .pth file that adds 0.6 ms to each start of the shim.
+    # Python 3.11 installs setuptools in every environment, with a .pth file that adds 0.6 ms to each start of the shim.
     if sys.version_info < (3, 12):
         run([script(venv, "python"), "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools"])
 

@@ -68,7 +68,7 @@ def write_checksums(made: list[Path], out: Path) -> Path:
 
 
 def build_twice(python: Path, work: Path, out: Path) -> list[Path]:
-    """Build the packages twice, the second time in another folder. Raises StepFailed if the two builds differ."""
+    """Build the packages twice, and return those of the first build. Raises StepFailed if the two builds differ."""
     made = build_packages(python, work, out)
     other = work.with_name(f"{work.name}-again")
     again = build_packages(python, other, other / "packages")
@@ -105,7 +105,7 @@ def listed(names: list[str]) -> str:
 
 
 def version() -> str:
-    """Return the version of the checkout."""
+    """Return the version of the checkout. Raises StepFailed."""
     found = VERSION.search((ROOT / "trayapp" / "__init__.py").read_text(encoding="utf-8"))
     if found is None:
         raise StepFailed("trayapp/__init__.py has no version")

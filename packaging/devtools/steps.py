@@ -27,7 +27,7 @@ class StepFailed(Exception):
 
 @contextlib.contextmanager
 def optional(what: str) -> Iterator[None]:
-    """Report a failed step and continue: the tests that need it skip. On CI, let it fail."""
+    """Report a failed step and continue: the tests that need it skip. On CI, raise the StepFailed."""
     try:
         yield
     except StepFailed as failure:

@@ -214,7 +214,7 @@ class Account:
             try:
                 text = await self._vault.read(self._key, asked=asked)
             except KeyringUnavailableError as error:
-                level = logging.DEBUG if self.unread else logging.INFO  # every request tries again
+                level = logging.DEBUG if self.unread else logging.INFO  # INFO only once: every request tries again
                 self.unread = error
                 log.log(level, "Cannot read the sign-in: %s", error.title)
                 return

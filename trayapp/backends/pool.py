@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 10  # servers that start or are discovered at the same time
+AT_ONCE = 10  # limit on simultaneous automatic starts and discoveries
 
 
 class Pool:

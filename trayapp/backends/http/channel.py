@@ -354,7 +354,7 @@ async def response_to(client: httpx2.AsyncClient, request: httpx2.Request) -> As
         await response.aclose()
         request = onward
     if is_event_stream(response):
-        response.stream = EventLines(response.stream)  # type: ignore[arg-type]  # of an asynchronous transport
+        response.stream = EventLines(response.stream)  # type: ignore[arg-type]  # always an asynchronous stream
     try:
         yield response
     finally:

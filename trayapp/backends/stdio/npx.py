@@ -43,7 +43,7 @@ TAGS_LARGEST = 256 << 10  # bytes; an entry has about 40
 _NAME = r"[A-Za-z0-9~-][\w.~-]*"
 _WORDS = re.compile(rf"(?P<package>(?:@{_NAME}/)?{_NAME})(?:@(?P<wanted>[^@]+))?", re.ASCII)
 _TAG = re.compile(r"[A-Za-z][\w.~-]*", re.ASCII)
-_tags_change = threading.Lock()  # several servers may start at once, each in its own thread
+_tags_change = threading.Lock()  # several servers may start at the same time, each in its own thread
 
 
 @dataclass(frozen=True, slots=True)

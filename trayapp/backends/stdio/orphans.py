@@ -116,7 +116,7 @@ class PosixTracker:
         with self._writing:
             self._spent += spent
             try:
-                if self._spent >= SPENT_MOST:  # rewrite it with the servers that run now, atomically
+                if self._spent >= SPENT_MOST:  # rewrite the registry atomically, with the servers that run now
                     fresh = self._path.with_suffix(UNFINISHED)
                     fresh.touch(mode=0o600)
                     fresh.write_text("".join(map(guardian.line_of, list(self._kin.values()))), encoding="utf-8")

@@ -148,7 +148,7 @@ async def ask_shell(shell: str, environ: Mapping[str, str]) -> dict[str, str] | 
                     break  # do not wait for the end: a background process of an rc file may keep the pipe open
             with anyio.move_on_after(EXIT_GRACE_S):
                 await process.wait()
-    except (OSError, ValueError):  # there is no such shell
+    except (OSError, ValueError):  # the shell cannot be started
         return None
     return read_output(bytes(said), mark)
 

@@ -30,7 +30,7 @@ SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 
 
 class BasicLimits(ctypes.Structure):
-    """JOBOBJECT_BASIC_LIMIT_INFORMATION."""
+    """The Windows structure JOBOBJECT_BASIC_LIMIT_INFORMATION."""
 
     _fields_ = [
         ("per_process_user_time", c_int64),
@@ -46,7 +46,7 @@ class BasicLimits(ctypes.Structure):
 
 
 class ExtendedLimits(ctypes.Structure):
-    """JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
+    """The Windows structure JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
 
     _fields_ = [
         ("basic", BasicLimits),
