@@ -1,4 +1,4 @@
-"""Quick screening of definitions, as JSON, for signs of hidden content: most definitions have none.
+"""Quick screening of definitions, as JSON, for signs of hidden content. Most definitions have none.
 
 It finds a sign in every definition in which `inspect.find_concealed` finds something, and in some others.
 """
@@ -51,9 +51,9 @@ def release() -> None:
 
 @functools.cache
 def _searches() -> tuple[Callable[[bytes], object], ...]:
-    """Return the searches for signs, by RE2, which takes a tenth of the time of `re`.
+    """Return the searches for signs. They use RE2, which takes a tenth of the time of `re`.
 
-    All signs in one pattern would have ten times as many states.
+    A single pattern for all signs would have ten times as many states.
     """
     import re2  # imported here: takes 3 MB and 3 ms, and no cached list needs it
 

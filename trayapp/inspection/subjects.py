@@ -14,12 +14,12 @@ INSTRUCTIONS = "(instructions)"  # the subject name of a server's instructions; 
 
 # List of an offer -> prefix of its subject names
 KINDS = {"prompts": "(prompt) ", "resources": "(resource) ", "templates": "(template) ", "events": "(event) "}
-OLDER = "(older) "  # first prefix of the subject name of a definition for the older era, if it differs
-SKILL = "(skill) "  # prefix of a skill's subject name: like a changed tool, a changed skill waits for approval
+OLDER = "(older) "  # before any other prefix, in the subject name of a definition that differs in the older era
+SKILL = "(skill) "  # prefix of a skill's subject name. Like a changed tool, a changed skill waits for approval
 # Members of a prompt, resource, template or event that reach a model or a person. A URI may be shown in place of a
 # missing description.
 TOLD = ("title", "description", "uri", "uriTemplate", "mimeType", "annotations", "inputSchema", "payloadSchema")
-SCREENED_TOGETHER = 10  # definitions. Ten typical ones have 7 KB, and more would hardly save time
+SCREENED_TOGETHER = 10  # definitions. Ten typical ones take 7 KB, and larger groups would hardly save time
 _BEGINNINGS = tuple(KINDS.values())
 
 

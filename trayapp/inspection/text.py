@@ -81,7 +81,7 @@ def _cut(line: str) -> Iterator[str]:
 
 
 def _parts(said: str) -> Iterator[str]:
-    """Yield a sentence, in overlapping parts if it is very long: a rule takes longer on longer text."""
+    """Yield a sentence, in overlapping parts if it is very long, because rules take longer on longer texts."""
     begin = 0
     while len(said) - begin > TOGETHER:
         yield said[begin : begin + TOGETHER]
@@ -104,7 +104,10 @@ def _joined(lines: list[str]) -> Iterator[str]:
 
 
 def texts_of(item: Item) -> list[tuple[str, str]]:
-    """Return (place, text) for each different text of a definition, names of parameters included, at any depth."""
+    """Return (place, text) for each distinct text of a definition at any depth, including names of parameters.
+
+    Icons that are embedded as data are left out.
+    """
     first: dict[str, str] = {}
     beside = sorted(item.keys() - FIELDS)
     for field in (*FIELDS, *beside):

@@ -21,7 +21,7 @@ AskMode = Literal["auto", "off", "destructive", "writes", "all"]
 
 
 class HttpSettings(NamedTuple):
-    """The address for HTTP clients: 127.0.0.1 and this port, or the next free one."""
+    """Settings for HTTP clients. The gateway listens on 127.0.0.1, on this port or the next free one."""
 
     enabled: bool = True
     port: int = 7461
@@ -54,7 +54,7 @@ class Confine(NamedTuple):
 
     read: tuple[str, ...] = ()  # paths, as written
     write: tuple[str, ...] = ()  # implies read
-    network: bool | tuple[str, ...] = True  # a tuple: only these names, `*.name` and addresses, by our HTTP(S) proxy
+    network: bool | tuple[str, ...] = True  # a tuple: only these names (also `*.name`) and addresses, through our proxy
     sockets: bool = False  # Unix sockets of its own, which browsers need
     required: bool = True  # False: `confine: try`
 

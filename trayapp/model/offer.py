@@ -1,6 +1,6 @@
-"""One server's offer, with every field that it sent, and its protocol. A connection reads it, and the cache stores it.
+"""One server's offer, with every field that the server sent. A connection reads the offer, and the cache stores it.
 
-Known secrets are removed from it, and text that strict parsers reject is repaired.
+Known secrets are removed from the offer, and text that strict parsers reject is repaired.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Offer:
 
 
 class ServerTraits(NamedTuple):
-    """Traits of one version of a server. For each era: True if the server supports it, None if never tried."""
+    """Traits of one version of a server. For each era: True if supported, False if not, None if never tried."""
 
     older: bool | None = None
     newer: bool | None = None

@@ -21,7 +21,7 @@ __all__ = ["KNOWN", "REDACTED", "KnownSecrets", "LineRedactor", "redacted"]
 
 SHORTEST = 8  # characters. A shorter value may be an ordinary word
 SHORTEST_MIXED = 6  # characters of a value with both letters and digits
-WORD_LONGEST = 9  # letters. A word that is no longer, such as `postgres`, is more often a name than a password
+WORD_LONGEST = 9  # letters. A word of at most this length, such as `postgres`, is more often a name than a password
 MOST = 1_000  # values of each kind. Beyond that, the one noted longest ago, such as an old token, is forgotten
 _TAGS = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
 _QUOTES = {ord('"'): "&quot;"}

@@ -95,7 +95,7 @@ class ServerStatus:
 
     @property
     def failed(self) -> bool:
-        """True if it cannot serve: it did not start, or did not list its tools."""
+        """True if the server failed, or could not list its tools."""
         return self.state is State.FAILED or (self.state in READY and self.error is not None and not self.ready)
 
 
@@ -139,11 +139,11 @@ class GatewayStatus:
 
 @dataclass(frozen=True, slots=True)
 class ShownArgument:
-    """An argument of a pending call, safe to show (gateway/asks). A last row may count the arguments not shown."""
+    """An argument of a pending call, safe to show, or a last row that counts the arguments not shown."""
 
     name: str
     value: str  # JSON: secrets removed, invisible characters marked, cut if long
-    length: int = 0  # characters of the uncut JSON; 0 for the last row
+    length: int = 0  # characters of the uncut JSON; 0 for the row that counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ _KINDS: dict[Any, str] = {int: "a whole number", float: "a number", str: "a stri
 
 
 def read(kind: type[T], value: object, place: str) -> T:
-    """Return the dataclass `kind` from a JSON object.
+    """Return an instance of the dataclass `kind` with the values of a JSON object.
 
     Missing keys get their default. Unknown keys are dropped, since a newer program may add some. Raise ShapeError,
     which names `place` and the path below it.

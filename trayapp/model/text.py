@@ -151,7 +151,7 @@ class StderrDecoder:
 
 
 def _latin(error: UnicodeError) -> tuple[str, int]:
-    """Return the undecodable bytes as Latin-1, and where to continue. An incomplete last character is replaced."""
+    """Return undecodable UTF-8 as Latin-1, and where to continue. Invalid UTF-16 or an incomplete end is replaced."""
     assert isinstance(error, UnicodeDecodeError)
     if error.encoding != "utf-8" or error.reason == "unexpected end of data":
         return "\N{REPLACEMENT CHARACTER}", error.end

@@ -297,7 +297,7 @@ async def look(host: PanelHost, form: Form) -> ActionResult:
 async def add(host: PanelHost, form: Form) -> ActionResult:
     """Add the server that the page showed, with the values from its form.
 
-    The result replaces the server's proposal on the page. If they are ways to run one server, it replaces all.
+    The result replaces the server's proposal on the page. If all proposals run the same server, all are replaced.
     """
     pick, name = int(form.text("pick")[:4]), form.get("name").strip()
     if name in await _server_names(host):  # check before the verb stores the server's secrets

@@ -281,7 +281,7 @@ def error_result(error: MultiMcpError | RpcError) -> ActionResult:
 
 
 def name_of(scope: Any) -> str:
-    """Return the name of our cookie. It contains the port: a host's cookies are sent to all its ports."""
+    """Return the name of our cookie. It contains the port, because a host's cookies are sent to all its ports."""
     return f"{COOKIE}_{scope['server'][1]}"
 
 

@@ -44,7 +44,7 @@ class AutostartEntry(Protocol):
         """Return True if the desktop will start the entry. Raises StorageError."""
 
     def written(self) -> StartCommand | None:
-        """Return the command in the entry, whether it is on or off. Return None if there is no valid entry."""
+        """Return the command in the entry, on or off, or None if there is no valid entry. Raises StorageError."""
 
     def write(self, start: StartCommand) -> None:
         """Write the entry, switched on. Raises MultiMcpError."""
@@ -135,7 +135,7 @@ class XdgEntry(FileEntry):
         return StartCommand(tuple(words), home) if words else None
 
     def write(self, start: StartCommand) -> None:
-        """Write the entry (AutostartEntry). Raises MultiMcpError for a word that a desktop entry cannot hold."""
+        """Write the entry, switched on. Raises MultiMcpError, also for a word that a desktop entry cannot hold."""
         words = [*(["/usr/bin/env", f"{HOME}={start.home}"] if start.home else []), *start.argv]
         for word in words:
             if found := UNSAFE.search(word):
@@ -203,7 +203,7 @@ class LaunchAgent(FileEntry):
         return StartCommand(tuple(words), str(home))
 
     def write(self, start: StartCommand) -> None:
-        """Write the entry (AutostartEntry). Do not load it into launchd now, which would start a second tray."""
+        """Write the entry, switched on, but do not load it into launchd, which would start a second tray."""
         import plistlib  # imported late: takes 5 ms, and only macOS needs it
 
         values: dict[str, object] = {  # launchd.plist(5): start once at login, only in a graphical session
@@ -266,7 +266,7 @@ class RunKey:
         return None
 
     def write(self, start: StartCommand) -> None:
-        """Write the entry (AutostartEntry). Also raises MultiMcpError if `start` has a home."""
+        """Write the entry, switched on. Raises MultiMcpError, also if `start` has a home."""
         if start.home:
             title = f"Start at login is not possible while {HOME} is set"
             raise MultiMcpError(title, "Unset it: the Run key cannot hold variables")

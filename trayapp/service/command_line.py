@@ -1,4 +1,4 @@
-"""The command lines of our own processes: the program itself, the gateway, the shim, the sample server.
+"""The command lines of our own processes: the program itself, the gateway, the tray, the shim, the sample server.
 
 Keep the imports few: the shim loads this module to start a gateway.
 """

@@ -213,7 +213,7 @@ def fork_detached(argv: list[str], env: dict[str, str]) -> ForkedChild:
 
 
 def _become(argv: list[str], env: dict[str, str]) -> NoReturn:
-    """Detach the child, close its descriptors, because a client may wait for this, and execute the program."""
+    """Detach the child, close its descriptors (a client may wait for this), and execute the program."""
     try:
         os.setsid()
         os.chdir("/")

@@ -44,7 +44,7 @@ class GatewayProcess:
         self._pause, self._turn = TrayLock(run, PAUSE_LOCK), TrayLock(run, START_LOCK)
 
     def launch(self) -> subprocess.Popen[bytes]:
-        """Start a gateway (GatewayControl). If we are killed, it ends by itself some time after its last client."""
+        """Start a gateway. If we are killed, it ends by itself some time after its last client."""
         try:
             return start_detached(self._environ, linger=True)
         except OSError as error:
@@ -65,7 +65,7 @@ class GatewayProcess:
             client.call(STOP)
 
     def end_reason(self) -> str:
-        """Return the reason from the log (GatewayControl) or, if there is none, report a full disk."""
+        """Return the reason from the log. If it has none, return "the disk is full" if that is true, or else ""."""
         if reason := logged_end_reason(last_lines(self._log)):
             return reason
         return "the disk is full" if is_full(self._log.parent) or is_full(self._run) else ""
@@ -75,7 +75,7 @@ class GatewayProcess:
         return f"End it with: {kill_command(pid)}" if pid else "End its process"  # `kill 0` would end the user's shell
 
     def pause(self) -> None:
-        """Keep shims from starting a gateway (GatewayControl). A failure is only logged."""
+        """Keep shims from starting a gateway. A failure is only logged."""
         try:
             self._pause.hold()
         except StorageError as error:
@@ -116,7 +116,7 @@ def _parent(pid: int) -> int | None:
 
 
 class AdoptedProcess:
-    """A gateway that a shim or an earlier tray started (RunningGateway). Its exit code cannot be read."""
+    """A RunningGateway that a shim or an earlier tray started. Its exit code cannot be read."""
 
     def __init__(self, process: psutil.Process) -> None:
         self.pid = process.pid

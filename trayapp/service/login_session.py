@@ -1,6 +1,6 @@
 """A function that finds the user's login session if the environment lacks its variables.
 
-AI tools pass only six variables to the programs that they start.
+Many AI tools pass only six variables to the programs that they start.
 
 The keyring is reached through the session bus. DISPLAY is not set, because the gateway does not need it.
 """

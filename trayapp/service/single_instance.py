@@ -1,6 +1,6 @@
 """The rule of one tray per runtime folder. The first tray holds a lock; any other sends it a request and exits.
 
-The system releases the lock however the process ends, so nothing is left to clean up.
+The system releases the lock however the process ends. The next tray replaces a socket that a killed tray left.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class GatewayControl(Protocol):
         """Send the answering gateway a request to end. Raises MultiMcpError if it does not accept the request."""
 
     def end_reason(self) -> str:
-        """Return in one line why the gateway ended, as found in its log, or "" if unknown."""
+        """Return in one line why the gateway ended, or "" if unknown."""
 
     def kill_hint(self) -> str:
         """Return a hint that explains how to kill the answering gateway."""

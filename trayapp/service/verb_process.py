@@ -16,7 +16,7 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import NO_WINDOW, own_command
 from trayapp.service.gateway_launch import FROM_ANYWHERE
 
-FINISHES_S = 1.0  # for verbs that are still running, and may be writing a file, when this process ends
+FINISHES_S = 1.0  # limit of the wait for running verbs, which may be writing a file, when this process ends
 
 _running: set[subprocess.Popen[bytes]] = set()
 

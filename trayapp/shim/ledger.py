@@ -119,7 +119,7 @@ class Ledger:
                 self.open.pop(id_json, None)
 
     def begins_answer(self, head: bytes) -> bool:
-        """Close the request that a line answers. Return False if the head of the line does not show which request."""
+        """Close the request that a line answers. Return False if its head shows no id, or the shim awaits an answer."""
         id_json = None if self.own_ids else quick_id(head, (b'"result":', b'"error":'), ())
         if id_json is None:
             return False
@@ -158,7 +158,7 @@ class Ledger:
         return self.fail_open_calls(f"{UNRESPONSIVE}. {NOT_REPEATED}")
 
     def fail_open_calls(self, why: str = GATEWAY_LOST) -> bytes:
-        """Close the open calls and return an error for each. An open `initialize` or subscription is sent again."""
+        """Close the open calls and return an error for each. An open `initialize` or subscription stays open."""
         first = self._initialize[0] if self._initialize else None
         calls = [id_json for id_json, line in self.open.items() if line is None and id_json != first]
         self.open = {id_json: line for id_json, line in self.open.items() if line is not None or id_json == first}
@@ -261,7 +261,7 @@ def is_number(id_json: bytes) -> bool:
 
 
 def answer_id(line: bytes) -> bytes | None:
-    """Return the JSON text of an answer's id, or None if the line is not an answer. Avoid parsing large answers."""
+    """Return the JSON text of an answer's id, or None if the line is not an answer. Large answers are rarely parsed."""
     id_json = quick_id(line, (b'"result":', b'"error":'), (b'{"result":', b'{"error":'))
     if id_json is not None:
         return id_json

@@ -83,7 +83,7 @@ class Shim:
         self._asked_at = 0.0  # monotonic time of the first request on a connection that is still silent; else 0
         self._pinged = False  # a ping was sent on this connection
         self._mute = 0  # consecutive times that the gateway was silent for MUTE_S
-        # _large: an answer was larger than a pipe. _swollen: the memory of a line from SWELLS_FROM on is still held.
+        # _large: an answer was larger than a pipe. _swollen: the memory of a line of SWELLS_FROM or more is held.
         self._large = self._swollen = False
         if sys.platform != "win32":  # the module `windows` has its own way of waiting
             self._poll = select.poll()

@@ -390,7 +390,10 @@ class _AddOptions:
         self._given.setdefault(name, []).extend(values)
 
     def _without_known(self, words: Sequence[str]) -> list[str]:
-        """Take out the options whose values match _KNOWN_VALUES, except the options of a container or a bridge."""
+        """Take out the options whose values match _KNOWN_VALUES, and return the remaining words.
+
+        The options of a container or a bridge remain.
+        """
         plain: list[str] = []
         left = list(words)
         while left:

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One line of the report. `code` never changes. `remedy` is the action that the user can take, or ""."""
+    """One line of the report. `code` is a stable name. `remedy` is the action that the user can take, or ""."""
 
     code: str
     state: Literal["ok", "note", "problem"]

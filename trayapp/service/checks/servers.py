@@ -67,7 +67,7 @@ def config_servers(context: CheckContext) -> list[CheckResult]:
 
 
 def launches(context: CheckContext) -> list[CheckResult]:
-    """Report enabled servers that lack a variable, their folder, or their program (unless `programs` reports it)."""
+    """Report problems and notes about starting enabled servers, unless `programs` reports their programs as missing."""
     servers = _enabled(context)
     reported = {program for program in _wanted(servers) if _on_path(program, context) is None}
     found = [finding for server in servers if server.command not in reported for finding in _launch(server, context)]

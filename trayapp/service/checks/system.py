@@ -239,7 +239,7 @@ def tray_host(context: CheckContext) -> list[CheckResult]:
 
 
 def _key_of(path: Path) -> str | None:
-    """Return the kind of key that the file names, or None if it is not one of our files."""
+    """Return the kind of key that the file names, or None if the file is unreadable or not one of ours."""
     try:
         outer = json.loads(path.read_bytes())
     except (OSError, ValueError):
