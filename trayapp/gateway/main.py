@@ -143,7 +143,10 @@ class GatewayHost:
         self._tasks: anyio.abc.TaskGroup
 
     async def main(self, linger: bool, on_ready: Callable[[], None]) -> None:
-        """Start the gateway, serve until a stop is wanted, and shut down. Raises StorageError, in an ExceptionGroup."""
+        """Start the gateway, serve until a stop is requested, and shut down.
+
+        Raises StorageError, in an ExceptionGroup.
+        """
         async with anyio.create_task_group() as tasks:
             clock, records = SystemClock(), records_for(self._store, self._paths.config_file, self._environ)
             vault = Vault(records, changed=self._keyring_changed)  # opened when first needed

@@ -140,7 +140,7 @@ class Recorder:
         return await self._in_thread(lambda: self._opened().per_minute(time.time(), minutes))
 
     async def used(self, within_s: float) -> tuple[float, set[tuple[str, str]]]:
-        """Return the time of the first call, or of `within_s` ago if that is later, and the tools called since then.
+        """Return the time of the first call or, if later, the time `within_s` ago, and the tools called since then.
 
         The time is in Unix seconds, or 0 if there are no calls. Each tool is (server, tool).
         A history that cannot be read counts as empty.

@@ -147,7 +147,7 @@ class ExtensionRequests:
         self._sending.send_on(request.with_params({**to.params, "taskId": own}), connection, finish)
 
     def eyes(self, server: str, request: Request, connection: Connection) -> Finishing | None:
-        """Return the finish that inspects a skill's file before the client gets it, or None for another resource."""
+        """Return the finish that inspects a skill's file before the client gets it, or None for any other resource."""
         seen = self._session.seen
         files, uri = seen.exposure.catalog.skill_files, str((request.params or {}).get("uri"))
         if (server, uri) not in files:

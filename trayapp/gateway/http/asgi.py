@@ -123,7 +123,7 @@ class HttpRequest:
         await self.send({"type": "http.response.body"})
 
     async def refuse(self, status: int, error: RpcError | str, message: Any = None) -> None:
-        """Send a JSON-RPC error, with the id of the refused `message` if valid. A text becomes an INVALID_REQUEST."""
+        """Send a JSON-RPC error, with the id of `message` if valid. The code for a text is INVALID_REQUEST."""
         error = RpcError(INVALID_REQUEST, error) if isinstance(error, str) else error
         await self.respond(dumps({"jsonrpc": "2.0", "id": id_of(message), "error": error.body()}), status)
 

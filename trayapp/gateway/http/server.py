@@ -80,7 +80,7 @@ def schema_of(gateway: Gateway, name: str) -> Any:
 
 
 class PanelLoader:
-    """The panel, loaded on its first request. Templates then cost time and memory only for its users."""
+    """The panel, loaded on its first request, so that its templates cost time and memory only for its users."""
 
     def __init__(self, host: Callable[[], PanelHost]) -> None:
         self._host = host

@@ -26,7 +26,7 @@ _WANTED: dict[object, dict[str, str]] = {"text": {"text": ""}, "image": {"data":
 def fit_reply(
     protocol: str, limit: int, store: CutResults, gone: Callable[[], MultiMcpError | None], reply: Reply, *, reads: bool
 ) -> Reply:
-    """Adapt a server's reply to its client. If the call failed because the tool is gone, return an error that says so.
+    """Adapt a server's reply to the client. If the call failed because the tool is gone, return an error that says so.
 
     `limit`: bytes of text, 0 = no limit. `gone`: returns an error if the tool is gone, otherwise None. `reads`: the
     call was sent as resources/read. Raises JsonError if the answer has to be read and is not valid JSON.

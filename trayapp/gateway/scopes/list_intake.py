@@ -36,7 +36,7 @@ class ListIntake:
         self._servers = servers
         self._sign_ins = sign_ins
         self._reading = False
-        self._tool_names: dict[str, tuple[Offer, frozenset[str]]] = {}  # server -> its offer, and the names in it
+        self._tool_names: dict[str, tuple[Offer, frozenset[str]]] = {}  # server -> its offer, and its tools' names
 
     async def inspect_offer(self, key: str, offer: Offer) -> None:
         """Inspect an offer before it is taken: for AT_ONCE_S on the event loop, then in a thread."""

@@ -189,7 +189,7 @@ class FolderProbes(Generic[T]):
         return dict(found)  # an abandoned thread may still write
 
     async def _probe_some(self, folders: list[Path], look: Callable[[Path], T], found: dict[Path, T]) -> list[Path]:
-        """Probe folders in one thread until it hangs. Return the folders not reached, or none if it reached none."""
+        """Probe folders in one thread until it hangs. Return the folders that were not reached, or [] if none was."""
         queue, ended = deque(folders), anyio.Event()
         self._under_way.update(dict.fromkeys(folders, ended))
         try:

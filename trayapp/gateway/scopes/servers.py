@@ -52,7 +52,7 @@ class Servers:
         self.user = Config()  # the user's own servers
         self.shared = self.user  # the user's servers and those of all projects, by key
         self._whole = self.shared  # `shared`, and the further connections of all servers
-        self._asks = False  # True once clients are served: servers whose tools have not been read are asked for them
+        self._asks = False  # True once clients are served. Servers with unknown tools are then asked for them
         self.view = View(services)  # for sessions without a project
         self._views: dict[Path, View] = {}  # for sessions with a project, by the project's folder
         self._turns: WeakValueDictionary[tuple[Connection, Topic | None], asyncio.Lock] = WeakValueDictionary()

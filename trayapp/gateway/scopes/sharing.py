@@ -192,7 +192,7 @@ class Sharing:
         return self._keys.of_call(session, first.key, self._state_of, remote=first.server.url is not None)
 
     def make_room(self, first: Connection) -> None:
-        """Abandon the call that has waited longest for its client, PARKED_S or more, if that frees a connection."""
+        """Abandon the call that has waited longest for its client, at least PARKED_S, if that frees a connection."""
         pool, remote = self._services.pool, first.server.url is not None
         keys = self._keys.parked(first.key, self._state_of, remote=remote)
         connections = [connection for key in keys if (connection := pool.get(key)) is not None]

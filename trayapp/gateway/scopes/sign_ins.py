@@ -92,7 +92,7 @@ class SignIns:
         return [connection for connection in self._services.pool if self.key_of(connection.server) == key]
 
     async def reconnect(self, key: AccountKey) -> None:
-        """Reconnect every server of that account, now that the user has signed in."""
+        """Reconnect every enabled server of that account, now that the user has signed in."""
         for connection in self.at(key):
             if connection.server.disabled or connection.state is State.DISABLED:
                 continue
@@ -105,7 +105,7 @@ class SignIns:
                 log.info("%s", error)
 
     async def keyring_is_back(self) -> None:
-        """Reconnect the servers that waited for the keyring. Close those that failed for lack of a secret."""
+        """Reconnect the servers that waited for the keyring. Close failed servers that use secrets."""
         await self.look()
         for connection in list(self._services.pool):
             state, signed_in = connection.state, self.is_signed_in(connection.server)

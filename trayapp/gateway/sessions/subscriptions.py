@@ -203,7 +203,7 @@ class Subscriptions:
         self._services.spawn(self._unsubscribe_unused, former)
 
     async def restore(self, connection: Connection) -> None:
-        """Try to reconnect a lost server whose resources sessions follow, since they may make no call that would do so.
+        """Try to reconnect a lost server while sessions follow its resources. They may make no call that reconnects it.
 
         The first attempt is immediate, unless the last `restore` was less than RECONNECT_FIRST_S ago.
         """
