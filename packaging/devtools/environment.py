@@ -20,7 +20,7 @@ PIP_INSTALL = ("-m", "pip", "install", "--quiet", "--progress-bar=off", "--no-in
 def ensure_app() -> None:
     """Install the locked requirements and this checkout into .venv, unless its stamp shows that it is current.
 
-    A .venv whose program does not run is made again, whatever its stamp says.
+    A .venv whose program does not run is repaired or made again, even if its stamp is current.
     """
     wanted = _app_fingerprint()
     if is_stamped(VENV, "app", wanted) and has_program():

@@ -46,7 +46,7 @@ class Grant:
     """Tokens for one address, with everything needed to renew them after a restart. Times are Unix seconds.
 
     `issuer` and `resource` are the metadata (RFC 8414, RFC 9728) of the sign-in. A renewal uses the token endpoint
-    named there, whatever the service's metadata says later. Without an access token, a grant only records the issuer.
+    named there, even if the service's metadata changes later. Without an access token, a grant only records the issuer.
     """
 
     url: str

@@ -1,4 +1,4 @@
-"""The encrypted file for sign-ins and secrets with `token_store: file`: one JSON object, AES-256-GCM.
+"""The file for sign-ins and secrets with `token_store: file`. It holds one JSON object, encrypted with AES-256-GCM.
 
 Its key comes from a passphrase (scrypt, RFC 7914) or from the keyring. Only this module imports cryptography.
 """

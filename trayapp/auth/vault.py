@@ -1,7 +1,7 @@
 """The vault: records and named secrets in the OS keyring or in the encrypted file, accessed off the event loop.
 
 Every access has a deadline. All use a single thread, so a locked keyring shows only one dialog. Changes that cannot be
-stored stay in memory until they can be. In a process without a gateway (`with_vault`), they are errors instead.
+stored stay in memory until they can be. In a process without a gateway, `with_vault` raises an error instead.
 """
 
 from __future__ import annotations

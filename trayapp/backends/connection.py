@@ -362,7 +362,7 @@ class Connection:
         self.adjusted = anyio.Event()
 
     async def follow_switch(self) -> None:
-        """Disable or enable the server as its settings say. The settings may change while the server closes."""
+        """Disable or enable the server according to its settings. The settings may change while the server closes."""
         if self.server.disabled:
             await self.close()
         if self.server.disabled and self.state is State.IDLE:

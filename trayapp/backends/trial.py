@@ -1,6 +1,6 @@
 """Trial starts of a server, separate from the connection that clients use, to learn what it offers or needs.
 
-A trial never writes the server's entry. `multi-mcp confine` shows what a confined server needs and proposes a setting;
+A trial never writes the server's entry. `multi-mcp confine` shows what a confined server needs and proposes a setting.
 `multi-mcp update` shows what a server would offer with a newer release of its package.
 """
 

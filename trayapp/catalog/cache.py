@@ -68,7 +68,7 @@ def load_all(folder: Path, servers: Iterable[str]) -> dict[str, CacheEntry]:
 
 
 def load(folder: Path, server: str) -> CacheEntry | None:
-    """Read the entry of one server. Return None if there is none, or if it cannot be used (the log says why)."""
+    """Read the entry of one server. Return None if there is none, or if it cannot be used, which is logged."""
     try:
         return _entry(read_own(folder / file_name(server), VERSION, server))
     except FileNotFoundError:

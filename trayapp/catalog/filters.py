@@ -69,7 +69,7 @@ def merge_tools(
 
 
 def differing(switches: Mapping[str, ToolSwitch], server: ServerConfig) -> dict[str, ToolSwitch]:
-    """Return the switches to write under `write_tools: switched`: those in the file, and those not at the default."""
+    """Return the switches that `write_tools: switched` writes: those in the file, and those not at the default."""
     listed, by_default = server.tools or {}, server.new_tools == "enabled"
     return {name: switch for name, switch in switches.items() if name in listed or switch.enabled != by_default}
 

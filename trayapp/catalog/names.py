@@ -133,7 +133,7 @@ def expose(
     - A name in `taken` is never given.
     - A name that was `given` stays with its tool or, while that tool is gone, with its server.
     - A name by which `others` finds another server's tool is not given, unless it was `given` before.
-    - A tool that is `held` back gets no name that is also wanted for another tool.
+    - A tool that is `held` back gets no name that is also wanted for a tool that is not.
     - A name that is wanted for several tools goes to the one whose original spelling it is (`a_b` rather than `a.b`).
       If there is not exactly one such tool, none gets the name: a call must never reach the wrong tool.
     """

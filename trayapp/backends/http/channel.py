@@ -83,7 +83,7 @@ class HttpChannel(FrameDispatcher, ABC):
         super().__init__(self._enqueue, peer=launch.server)
         self.server = launch.server
         self.refusal = refusal
-        self.session = ""  # the session id, while the server knows it
+        self.session = ""  # the session id, or "" without a session
         self.gone = anyio.Event()  # set when the channel can carry no more frames
         self._url = launch.url
         self._client = client

@@ -25,7 +25,7 @@ UNAUTHORIZED = 401
 # The machine-readable data of an error answer, as gateway/calls/errors adds it for exceptions
 SIGN_IN_DATA: dict[str, object] = {"code": SignInWantedError.code, "exit_code": int(SignInWantedError.exit_code)}
 BUSY = frozenset({429, 503})  # with Retry-After, nothing is sent until that time (RFC 9110 10.2.3, RFC 6585 4)
-LONGEST_WAIT_S = 3600.0  # longer waits that a busy server asks for are cut to this
+LONGEST_WAIT_S = 3600.0  # limit on the wait that a busy server requests
 SSE_AFTER = frozenset({404, 405, 406, 415})  # answers of addresses without Streamable HTTP (MCP transports)
 
 

@@ -154,8 +154,8 @@ class ServerProcess(asyncio.SubprocessProtocol):
 class _Stdout(asyncio.Protocol):
     """Passes on a server's stdout in the same event loop iteration in which it arrived.
 
-    asyncio's own protocol for a child's pipe needs another iteration each time: a tenth of what a call costs the
-    gateway.
+    asyncio's own protocol for a child's pipe needs another iteration each time, which is a tenth of what a call
+    costs the gateway.
     """
 
     def __init__(self, own: asyncio.BaseProtocol, take: Callable[[bytes], None]) -> None:

@@ -101,8 +101,8 @@ async def login_environment(
 ) -> dict[str, str]:
     """Run the user's login shell for at most `limit_s` seconds, and return all variables of its environment.
 
-    Return {} if there is no need to run it (see the module; `descriptors` are checked for a terminal), or if it printed
-    none, which is logged in one line. When cancelled or at the limit, kill the shell and its group.
+    Return {} if there is no need to run it (see the module; `descriptors` are checked for a terminal). Log a warning
+    and return {} if it printed no environment. When cancelled or at the limit, kill the shell and its group.
     """
     if not should_ask(environ, any(map(os.isatty, descriptors))):
         return {}
