@@ -1,6 +1,6 @@
 """The supported clients, as data: where each keeps its servers, in which format, and its limits.
 
-The source of each row is the page named above it. Every client is connected by editing its file. That works without
+The comment above each row names its sources. Every client is connected by editing its file. That works without
 the client on the PATH and without an account, can show a diff first, and can be undone byte for byte.
 """
 
@@ -31,7 +31,7 @@ class Client:
 
     name: str
     title: str
-    files: Platforms  # its file for the servers: the first that exists, or else the first whose folder exists
+    files: Platforms  # the possible paths of its file for the servers (files.locate)
     form: Entry  # its entry for a stdio server, without the program and the arguments
     holder: Keys = ("mcpServers",)  # the key path of its servers
     family: Family = jsonc
@@ -43,9 +43,9 @@ class Client:
     http: bool = True
     restart: Restart = "no"  # what the user must do before it reads a new entry
     max_tools: int = 0  # the most tools that it accepts, 0 = no known limit
-    max_name: int = 0  # characters of a tool's name with its server's name, 0 = the usual limit of 64
+    max_name: int = 0  # the most characters of a tool's name with its server's name, 0 = the usual limit of 64
     timeout_unit: Literal["ms", "s", ""] = ""  # unit of `timeout` in its entries; "" if it documents none
-    timeout_of: Literal["call", "start"] = "call"  # what `timeout` limits: an answer, or the start with the first list
+    timeout_of: Literal["call", "start"] = "call"  # what `timeout` limits: a call, or the start and the first list
     variables: tuple[Syntax, ...] = ()
     runs_in: Literal["session", "home"] = "session"  # where servers without `cwd` start ("home" if unknown)
 
@@ -56,7 +56,7 @@ class Client:
         return deepcopy(self.form) | words
 
     def templates(self, platform: str) -> tuple[str, ...]:
-        """Return the templates of the client's file on a platform, best first (Machine.path)."""
+        """Return the path templates of the client's file on a platform, best first."""
         return self.files.get(platform, self.files.get("", ()))
 
 
@@ -320,7 +320,7 @@ ALIASES = {
 
 
 def find_client(name: str) -> Client:
-    """Return the client with that name or alias. Raises UsageError, which suggests the nearest name."""
+    """Return the client with that name or alias. Raises UsageError, which suggests a name or lists all."""
     known = BY_NAME.get(ALIASES.get(name, name))
     if known is None:
         near = nearest(name, BY_NAME)

@@ -1,6 +1,6 @@
 r"""Implements family.Family for TOML. tomli reads the text, a scanner locates tables and keys, and splices change them.
 
-TOML 1.1 allows line ends, comments and a trailing comma in inline tables, `servers = {a = {...}}`. Codex reads these.
+TOML 1.1 allows line ends, comments and a trailing comma in inline tables (`servers = {a = {...}}`). Codex reads them.
 Every edit is checked: tomli parses the new text again, and the result must be as expected.
 
 After a put and a drop, these splices restore all of 232 test files byte for byte; tomlkit restored 52 of them. tomlkit
@@ -64,7 +64,7 @@ def read(text: str, file: str) -> Document:
 
 
 def put(text: str, path: Keys, value: Any, file: str) -> str:
-    """Return the text with `value` at `path`. A mapping becomes a table, or an inline table inside another one."""
+    """Return the text with `value` at `path`. A mapping becomes a table, or an inline table within an inline table."""
     document = read(text, file)
     statements = _statements(text)
     present = lookup(document, path)
@@ -193,7 +193,7 @@ def _lines(text: str, statement: _Statement) -> Splice:
 
 
 def _joined(cuts: list[Splice], text: str) -> list[Splice]:
-    """Join cuts that only blank lines and comments separate. Extend each over a blank line before it (_without_gap)."""
+    """Join cuts that only blank lines and comments separate. Then move the start of each as `_without_gap` does."""
     whole: list[Splice] = []
     for cut in cuts:
         if whole and not re.sub(r"#[^\n]*", "", text[whole[-1].end : cut.start]).strip():
@@ -272,7 +272,7 @@ def _literal(value: Any) -> str:
 
 
 def put_member(text: str, start: int, end: int, path: Keys, key: str, literal: str) -> Splice:
-    """Return the splice that puts `literal` at `path` in the inline table text[start:end]. `key`: its key in TOML."""
+    """Return the splice that puts `literal` at `path` in the inline table text[start:end]. `key` is its key in TOML."""
     found, rest = _towards(text, start, end, path)
     if found is not None and not rest:
         return Splice(found.value, found.end, literal)

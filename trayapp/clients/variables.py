@@ -41,11 +41,14 @@ class Context:
     folder: Path | None = None
     inputs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     windows: bool = False
-    asks_folder: bool = False  # `${workspaceFolder}` stays: the user is asked for the folder
+    asks_folder: bool = False  # the user will be asked for the folder, so `${workspaceFolder}` stays
 
 
 def with_our_variables(text: str, context: Context) -> tuple[str, list[str]]:
-    """Return the text with its variables in our syntax, and the references that cannot be converted and stay."""
+    """Return the text with its variables in our syntax, and the references that cannot be converted and stay.
+
+    References to the workspace stay if there is no folder. They are not returned (see `workspace_places`).
+    """
     unknown = _PLACE.findall(text)
     text = _INPUT.sub(lambda found: _input(found[1], context), text)
     text = _FOLDER.sub(lambda found: _place(found, context), text)
@@ -63,7 +66,7 @@ def with_our_variables(text: str, context: Context) -> tuple[str, list[str]]:
 
 
 def asked_inputs(text: str, context: Context) -> dict[str, Mapping[str, object]]:
-    """Return keyring reference -> definition for the inputs in a text that become keyring references."""
+    """Return the definitions of the inputs in a text that become keyring references, by reference."""
     found = {_input(asked, context): {"id": asked, **context.inputs.get(asked, {})} for asked in _INPUT.findall(text)}
     return {mark: definition for mark, definition in found.items() if mark.startswith("${keyring:")}
 
@@ -119,7 +122,7 @@ def _from_shell(text: str, windows: bool) -> tuple[str, list[str]]:
 
 
 def _parameter(body: str, windows: bool) -> tuple[str | None, list[str]]:
-    """Convert the body of `${...}`. Return the result (None if its form is not known) and the references that stay."""
+    """Convert the body of `${...}`. Return the result (None if the form is unknown) and the references that stay."""
     known = _PARAMETER.fullmatch(body)
     if known is None:
         return None, []
@@ -130,7 +133,7 @@ def _parameter(body: str, windows: bool) -> tuple[str | None, list[str]]:
 
 
 def _closing(text: str, start: int) -> int:
-    """Return the index of the parenthesis that closes a command, -1 if it is not closed."""
+    """Return the index of the parenthesis that closes a command, or -1 if none does."""
     depth = 1
     for found in _QUOTED.finditer(text, start):
         depth += {"(": 1, ")": -1}.get(found[0], 0)

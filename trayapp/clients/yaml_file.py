@@ -31,7 +31,8 @@ NAME = "name"  # the key that identifies an item of a list
 class YamlFamily:
     """Implements Family.
 
-    `listed`: the servers are a list. path[0] is its key, path[1] an item's name, and `read` returns a mapping by name.
+    If `listed`, the servers are a list: path[0] is the list's key and path[1] is an item's name. `read` then returns
+    the items as a mapping by name.
     """
 
     listed: bool
@@ -265,7 +266,7 @@ def _cut(editor: _Editor, start: int, node: Node) -> None:
 
 
 def _empty(editor: _Editor, holder: Slot, braces: str) -> None:
-    """Write {} or [] after a key whose value is cut next: some programs refuse null."""
+    """Write {} or [] after a key whose value is about to be cut, because some programs refuse null."""
     at = editor.layout.colon_end(holder.key)
     if at is None:
         editor.refuse(holder.key.line, f"{shown(holder.path[-1])} has a value that cannot be emptied")

@@ -176,8 +176,8 @@ def wait_until_quiet(
 ) -> Signature | None:
     """Wait, within a limit, while the file is open for writing or was saved only recently. Blocks.
 
-    Return the last signature, or None if the file is missing. Data that is read while the file still has this signature
-    is complete, unless the limit was reached. Our own writes cause no wait (see `_temporary`).
+    Return the last signature, or None if the file is missing or inaccessible. Data that is read while the file still
+    has this signature is complete, unless the limit was reached. Our own writes cause no wait (see `_temporary`).
     """
     seen = signature(path)
     for _ in range(QUIET_LOOKS):

@@ -158,7 +158,7 @@ def _host_of(url: str) -> str:
 
 
 def _address(host: str) -> Address | None:
-    """Return the IP address that a host is, in any spelling that connect(2) accepts, or None for a name.
+    """Return the IP address in a host, in any spelling that connect(2) accepts, or None for a name.
 
     Examples: 169.254.169.254, 0xa9fea9fe, 2852039166, 127.1, ::ffff:0:1. An IPv4 address embedded in an IPv6 address
     counts as IPv4.

@@ -93,7 +93,7 @@ class HostProxy:
             far_writer.close()
 
     async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect to a host and return the streams. Never connect to this machine by a name that is not its own."""
+        """Connect to a host and return the streams. Skip its addresses that `_is_meant` rejects."""
         async with asyncio.timeout(CONNECT_S):
             found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
             error: OSError = OSError(f"no address for {host}")
@@ -109,9 +109,9 @@ class HostProxy:
 
 
 def _is_meant(host: str, address: str) -> bool:
-    """Return True unless `host` resolved to an `address` of this machine without being one of its known names.
+    """Return False if a name other than localhost resolved to a loopback, link-local or unspecified `address`.
 
-    Link-local addresses count as this machine's. If `host` is itself an address, return True.
+    If `host` is itself an address, return True.
     """
     if host in _LOCAL_NAMES:
         return True

@@ -176,7 +176,7 @@ BEAT_S = 5.0  # interval of progress notifications: clients give up after 30 or 
 class Asker(NamedTuple):
     """The client of the call or question that the user is asked about, and the folder that it works in (`project`).
 
-    `session`: None for the command line, and for a request that is a session of its own.
+    `session`: None for calls of the command line, and for calls whose session is a single request.
     """
 
     client: str

@@ -146,7 +146,10 @@ class ClientSession(Protocol):
         """Return the keys of the servers that are starting for the session's requests."""
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
-        """Run `work` as a task until the client cancels that request. An error of `work` is the request's answer."""
+        """Run `work` as a task, which is cancelled if the client cancels that request.
+
+        An error of `work` is the request's answer.
+        """
 
 
 def text_of(params: dict[str, Any], member: str, where: str = "the request") -> str:

@@ -166,7 +166,7 @@ def watched_paths(entry: Pair, folder: Path) -> dict[Path, bool]:
 
 
 def read_script(server: str, path: Path, folder: Path, *, run: bool) -> Script | None:
-    """Read the program at a path. Return None if there is none. Blocks.
+    """Read the program at a path. Return None if there is no readable program. Blocks.
 
     With `run`, an interpreter runs the file, so it counts as a program whatever its name and mode.
     """

@@ -67,7 +67,7 @@ def path_exists(path: str) -> bool:
 def split_command(line: str, *, exists: Exists = path_exists, windows: bool = os.name == "nt") -> list[str]:
     """Split a command line, such as `npx -y pkg`, into its words. An existing path is one word.
 
-    On Windows, and for paths of Windows form, a backslash is an ordinary character and only `"` quotes. Elsewhere the
+    On Windows, and for paths in Windows form, a backslash is an ordinary character and only `"` quotes. Elsewhere the
     rules of a POSIX shell apply, without its expansions. Raises ValueError for an unclosed quote.
     """
     line = line.strip()
@@ -115,7 +115,7 @@ def is_relative(path: str) -> bool:
 class UncertainError(ValueError):
     """Raised when a command line does not show what it runs. The text names the unclear part.
 
-    If `is_local`, the command runs a folder, an address or an installed program, and the text names that.
+    If `is_local`, the command runs a folder, an address or an installed program, which the text names.
     """
 
     def __init__(self, text: str, *, is_local: bool = False) -> None:

@@ -1,7 +1,7 @@
-"""Readers of a mapping's fields: its keys in all their spellings, and single values (a node in, a Python value out).
+"""Readers of a mapping's keys, in all their spellings, and of single values.
 
 A key may be in snake_case, camelCase or kebab-case, have another program's name, or end with a unit of time.
-A value's reader raises InvalidValueError with the node's place.
+The reader of a value takes a node and returns a Python value. It raises InvalidValueError with the node's place.
 """
 
 from __future__ import annotations

@@ -70,8 +70,9 @@ def parse(text: str, file: str) -> Config:
 
 
 def read_top(text: str, file: str) -> list[Pair]:
-    """Return the top-level pairs of the file. Raises UnparsableError if it is not a mapping or has a duplicate key.
+    """Return the top-level pairs of the file.
 
+    Raises UnparsableError if the file cannot be parsed, is not a mapping, or has a duplicate key at the top level.
     JSON is read as YAML, which is nearly a superset and gives line numbers. If that fails for a `.json` file, it is
     read as JSON. Only JSON allows surrogate escapes (`"\\ud83d\\ude00"`) and very long keys.
     """

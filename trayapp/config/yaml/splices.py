@@ -47,7 +47,7 @@ class Layout:
         self._newline = _line_end(_BREAK.search(text)) or "\n"
 
     def newline(self, at: int) -> str:
-        """Return the line ending to use at position `at`: the one found there, or else the first in the file."""
+        """Return the line ending to use at position `at`: the one found there, the file's first, or a line feed."""
         return _line_end(_BREAK.match(self.text, at)) or self._newline
 
     def line_end(self, at: int) -> int:

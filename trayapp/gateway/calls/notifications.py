@@ -67,7 +67,7 @@ class Notifications:
                 session.notify(method, params, call.request_id)
         if busy:
             return
-        at_address = connection.server.url is not None  # it may repeat a notification on all its connections
+        at_address = connection.server.url is not None  # the server may repeat a notification on all its connections
         for session in [s for s in self._services.sessions if key in s.called_servers and s.has_server(key)]:
             if at_address and session.uses_another(connection):
                 continue
@@ -78,8 +78,8 @@ class Notifications:
     def lists_read(self, connection: Connection) -> None:
         """Pass on a server's list_changed notifications after the lists were read again, even if they are the same.
 
-        They go to sessions of newer clients, which subscribe to them, and to those with a call in progress when they
-        arrived.
+        The notifications go to sessions of newer clients, which subscribe to them, and to sessions that had a call in
+        progress when the notifications arrived.
         """
         announced, connection.announced = connection.announced, {}
         for method, calls in announced.items():
@@ -100,7 +100,7 @@ class Notifications:
     def set_level(self, connection: Connection, wanted: str | None = None) -> None:
         """Set an older server's log level to the lowest one that any session or request needs.
 
-        These are the sessions, the requests in progress, and the next request (`wanted`). Newer servers get the level
+        The requests are those in progress and the next one, which needs the level `wanted`. Newer servers get the level
         with each request.
         """
         live = connection.live

@@ -132,7 +132,7 @@ class AccountRequests:
         if not isinstance(value, str):
             raise UsageError("A secret must be text", "Pass it on stdin")
         kept = await self._sign_ins.accounts.vault.set_secret(name, value)
-        for connection in self._services.pool:  # close those that failed: the next call retries immediately
+        for connection in self._services.pool:  # close failed connections, so that the next call retries immediately
             if connection.state is State.FAILED and name in keyring_names(connection.server):
                 connection.begin_close()
         return {"kept": kept, "keyring": self._sign_ins.accounts.vault.state}

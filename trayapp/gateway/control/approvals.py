@@ -168,7 +168,8 @@ class SecretCommandRequests:
     async def _approve(self, asked: Asked) -> Any:
         """Approve those of `commands` that still wait, and return the others as `missed`.
 
-        The caller must have shown each of them to the user in full."""
+        The caller must have shown each of them to the user in full.
+        """
         server, commands = text_of(asked, "server"), asked.get("commands")
         if not isinstance(commands, list) or not all(isinstance(one, str) for one in commands):
             raise RpcError(INVALID_PARAMS, "approve_commands needs commands: a list of texts")
@@ -178,6 +179,6 @@ class SecretCommandRequests:
         return {"approved": approved, "missed": [one for one in commands if one not in waiting]}
 
     def _unapproved(self, server: str | None) -> dict[str, list[str]]:
-        """Return the commands that wait for approval, by enabled server. `server`: limit to this server. Blocks."""
+        """Return the commands that wait for approval, by enabled server. `server`: only this server's. Blocks."""
         servers = list(self._gateway.servers.shared.servers.values())
         return self._trust.unapproved(one for one in servers if not one.disabled and server in (None, one.name))

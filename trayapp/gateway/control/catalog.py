@@ -57,7 +57,7 @@ Note = Callable[[str], None]  # sends the user a line before the answer
 
 @dataclass(frozen=True, eq=False)
 class CatalogCaller:
-    """A stand-in for a project's session. It lasts until the request is done and all of its servers have answered."""
+    """A stand-in for a project's session, until the request is done and all of the project's servers have answered."""
 
     cwd: str
 
@@ -117,7 +117,7 @@ class CatalogRequests:
             self._gateway.projects.leave(visitor)
 
     def _note_unknown(self, view: View, names: Iterable[str]) -> None:
-        """Send the user one line for each of these servers: why its tools, or other lists, are unknown."""
+        """Send the user one line for each of these servers, with the reason that its tools or lists are unknown."""
         being_asked = view.being_asked()
         for name in names:
             if (connection := view.get(name)) is not None:

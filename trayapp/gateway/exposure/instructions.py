@@ -41,7 +41,7 @@ def instructions(seen: Exposure) -> str | None:
 def summary(seen: Exposure) -> str | None:
     """Return the number of tools and a summary of each server, or None if no server is enabled.
 
-    It has at most LONGEST bytes. The more servers there are, the fewer words each gets.
+    The text has at most LONGEST bytes. The more servers there are, the fewer words each gets.
     """
     servers = [name for name, entry in seen.servers.items() if not entry.disabled]
     if not servers:
