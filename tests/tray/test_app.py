@@ -120,7 +120,7 @@ def panel(request: pytest.FixtureRequest) -> Iterator[Panel]:
 def test_servers_are_reconnected_refreshed_switched_and_their_logs_shown(app: TrayApp, panel: Panel) -> None:
     app.servers("sample", "other", broken={"command": ["false"]})
     panel.until_header("2 of 3 servers ready, 6 tools")
-    for name in ("sample", "other"):  # "Reconnect all" skips sleeping servers
+    for name in ("sample", "other"):  # "Reconnect all" skips idle servers
         panel.click(f"Servers > {name} > Reconnect")
         panel.told(f"Reconnected: {name}")
     panel.click("Reconnect all")

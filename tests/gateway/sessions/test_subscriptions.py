@@ -363,7 +363,7 @@ async def test_no_update_is_lost_while_a_newer_server_is_asked_for_more(tmp_path
         with anyio.fail_after(10):
             while "res://y" not in str([p for m, p in made.net["a"].heard if m == "subscriptions/listen"]):
                 await settle()
-        ended = made.net["a"].methods().count("notifications/cancelled")  # the first request, which was for lists only
+        ended = made.net["a"].methods().count("notifications/cancelled")  # the first request, for lists only, has ended
         await settle()
         assert made.net["a"].methods().count("notifications/cancelled") == ended == 1  # the request for x is still open
         gate.set()
