@@ -69,7 +69,7 @@ def has_program() -> bool:
 
 
 def _swap(new: Path, old: Path) -> None:
-    """Move .venv to `old`, and `new` into its place."""
+    """Move .venv to `old`, and `new` into its place. Raises StepFailed."""
     shutil.rmtree(old, ignore_errors=True)
     try:
         if VENV.exists():
@@ -113,7 +113,7 @@ def make_venv(folder: Path) -> None:
 
 
 def install_locked(venv: Path, requirements: Path) -> None:
-    """Install exactly the locked versions, each file verified against its hash."""
+    """Install exactly the locked versions, each file verified against its hash. Raises StepFailed."""
     try:
         run([script(venv, "python"), *PIP_INSTALL, "--require-hashes", "-r", requirements])
     except StepFailed as failure:

@@ -36,7 +36,7 @@ def build_packages(python: Path, work: Path, out: Path) -> list[Path]:
 
 
 def build_installers(bundle: Path, work: Path, out: Path) -> list[Path]:
-    """Build this system's installers from the packaged programs. Raises StepFailed."""
+    """Build this system's installers from the packaged programs, and return their paths. Raises StepFailed."""
     if sys.platform == "win32":
         return [windows.build_installer(bundle, version(), out)]
     if sys.platform == "darwin":
@@ -60,7 +60,7 @@ def build_source(python: Path, work: Path, version: str, out: Path) -> list[Path
 
 
 def write_checksums(made: list[Path], out: Path) -> Path:
-    """Write SHA256SUMS in the format of `sha256sum -c`."""
+    """Write SHA256SUMS in the format of `sha256sum -c`, and return its path."""
     target = out / CHECKSUMS
     lines = (f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(made))
     target.write_text("".join(lines), encoding="ascii", newline="\n")

@@ -159,7 +159,7 @@ class Account:
         return replace(grant, client=replace(client, secret=named.secret)) if own and named else grant
 
     async def last(self) -> Grant | None:
-        """Return the last grant, even one without a token: it still names its issuer."""
+        """Return the last grant, even one without a token (it still names its issuer), or None."""
         await self._load(asked=True)
         return self._grant
 

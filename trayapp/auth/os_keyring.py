@@ -70,7 +70,7 @@ class KeyringEntries:
 
     @staticmethod
     def _ask(question: str, *words: str) -> Any:
-        """Call a method of the chosen backend. This is the boundary at which all its failures become ours."""
+        """Call a method of the chosen backend. At this boundary, all its failures become KeyringUnavailableError."""
         try:
             backend = _backend()
             if not type(backend).__module__.startswith(UNFIT):

@@ -132,7 +132,10 @@ def _confine_launch(
 
 
 def _resolve_launch(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets) -> Launch:
-    """Return the launch with variables and secrets filled in. Its program is as written, not yet found or locked."""
+    """Return the launch with variables and secrets filled in. Its program is as written, not yet found or locked.
+
+    Raises ConfigError, ConnectFailedError.
+    """
     home = environ.get("HOME") or str(Path.home())
     ready = resolve(server, environ, secrets.values.get, home)
     headers = dict(ready.headers)

@@ -66,7 +66,7 @@ class ConfineTrial:
 async def try_confined(server: ServerConfig, context: BackendContext, confine: Confine) -> ConfineTrial:
     """Run a server confined. While refusals make it fail, run it again with more access, but never to secrets.
 
-    Run it at most MOST_ROUNDS times.
+    Run it at most MOST_ROUNDS times, and return the result of the last run.
     """
     for _ in range(MOST_ROUNDS):
         trial, wanted = await _run_confined(server, context, confine)

@@ -70,7 +70,7 @@ def tag_of(mark: str) -> int:
 
 
 def family(kin: list[Kin]) -> list[Identity]:
-    """Return every living process in the leaders' sessions, and every process with one of the marks or tags.
+    """Return every living process in the session of a server's first process (leader), or with a mark or tag of `kin`.
 
     Once a leader is gone, its process id may be reused: then only mark and tag count. On systems other than Linux, only
     living leaders, their sessions, groups and descendants are found.
@@ -177,7 +177,7 @@ def _wait_until_none_alive(identities: list[Identity], seconds: float) -> None:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """Return the fields of /proc/PID/stat from the third on: state, ppid, pgrp, session, ... The start time is [19]."""
+    """Return the fields of /proc/PID/stat from the third on, or None: [0] state, [3] session, [19] start time, ..."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
             return file.read().rpartition(")")[2].split()

@@ -51,7 +51,7 @@ class NpxRequest:
     """A request to npx. `words` is the package as written; `bin` the program named, or None for the package's default.
 
     `beside`: further packages, as written. `passed`: the options that decide which release npm takes. `plain`: True
-    if it has no options other than `-p` and `-y`.
+    if it has no further packages, and no options other than `-p` and `-y`.
     """
 
     words: str

@@ -86,7 +86,7 @@ class Environment(dict[str, str]):
 
 
 def merged(own: Mapping[str, str], shell: Mapping[str, str]) -> dict[str, str]:
-    """Merge the shell's variables into our own: its PATH before ours, and others that _TAKEN matches.
+    """Return our variables with the shell's merged in: its PATH before ours, and others that _TAKEN matches.
 
     Pure. Except for PATH, our own variables never change.
     """
