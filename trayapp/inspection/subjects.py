@@ -24,7 +24,7 @@ _BEGINNINGS = tuple(KINDS.values())
 
 
 def is_apart(name: str) -> bool:
-    """Return True for subjects other than tools and skills: they may change from day to day, and cannot be called."""
+    """Return True for subjects other than tools and skills. They cannot be called, and may change from day to day."""
     if not name.startswith("("):
         return False
     own = name.removeprefix(OLDER)
@@ -92,7 +92,7 @@ def findings_of(name: str, item: Item) -> tuple[Finding, ...]:
 
 
 def screened(subjects: Mapping[str, Item]) -> Iterator[tuple[dict[str, Item], bool]]:
-    """Yield groups of subjects, each with True if one of the group may hide content. Most groups hide nothing."""
+    """Yield groups of subjects, each with True if at least one of them may hide content. Most groups hide nothing."""
     from trayapp.inspection.screening import may_conceal  # loaded with the first check, since no cached list needs it
 
     rest = iter(subjects.items())

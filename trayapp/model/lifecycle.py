@@ -10,7 +10,7 @@ from trayapp.model.errors import MultiMcpError
 
 
 class State(StrEnum):
-    """The state of one backend. The values are what `status --json` shows."""
+    """The state of one backend. `status --json` shows these values."""
 
     DISABLED = "disabled"
     IDLE = "idle"

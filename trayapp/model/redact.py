@@ -79,7 +79,7 @@ KNOWN = KnownSecrets()
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield every string in a JSON value, keys included. Not recursive: servers may nest without limit."""
+    """Yield every string in a JSON value, including keys. Not recursive, because servers may nest without limit."""
     todo = [value]
     while todo:
         each = todo.pop()

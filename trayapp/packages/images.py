@@ -60,7 +60,7 @@ class ImageRequest(PackageRequest):
     client: tuple[str, ...]  # the program, with the options that select its daemon
     passed: tuple[str, ...] = ()  # the options to use for a pull
 
-    has_versions = False  # `pinned` stays False, too: a tag may move to another image
+    has_versions = False  # `pinned` stays False, too, because a tag may move to another image
 
     @property
     def image(self) -> str:

@@ -1,6 +1,6 @@
 """PyPI packages, locked with their dependencies by uv. A locked package starts without uv.
 
-Only wheels are locked: a build would run code that no hash covers.
+Only wheels are locked, because a build would run code that no hash covers.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ Action = Callable[[PanelHost, Form], Awaitable[ActionResult]]
 async def verb(host: PanelHost, *argv: str, form: dict[str, Any] | None = None, timeout_s: float = VERB_S) -> Any:
     """Run a verb of the command line with `form` as JSON on its stdin. Return its parsed output. Raises MultiMcpError.
 
-    Values that may be secrets belong in the form: other programs can see the arguments.
+    Values that may be secrets belong in the form, because other programs can see the arguments.
     """
     typed = b"" if form is None else json.dumps(form).encode()
     return await anyio.to_thread.run_sync(partial(run_verb, argv, host.environ, timeout_s, typed))

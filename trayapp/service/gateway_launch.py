@@ -162,7 +162,7 @@ def pauses(timeout_s: float) -> Iterator[None]:
 
 
 def is_full(folder: str | Path) -> bool:
-    """Return True if this folder's disk has no room for another log line; False if the free space is unknown."""
+    """Return True if this folder's disk has no room for another log line. False if the free space is unknown."""
     import shutil
 
     try:
@@ -172,7 +172,7 @@ def is_full(folder: str | Path) -> bool:
 
 
 def last_lines(path: Path, tail_bytes: int = LOG_TAIL_BYTES) -> list[str]:
-    """Return the lines in the last `tail_bytes` of a log; [] if it is unreadable. The first line may be incomplete."""
+    """Return the lines in the last `tail_bytes` of a log, or [] if unreadable. The first line may be incomplete."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - tail_bytes))

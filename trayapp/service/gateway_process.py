@@ -97,7 +97,7 @@ class GatewayProcess:
 
 
 def logged_end_reason(lines: Sequence[str]) -> str:
-    """Return the message of the last log record if it is an error, or the last line of its traceback; otherwise ""."""
+    """Return the message of the last log record, or the last line of its traceback, or "" if the record is no error."""
     starts = [match for line in lines if (match := RECORD.match(line))]
     if not starts or starts[-1]["level"] not in ("ERROR", "CRITICAL"):
         return ""

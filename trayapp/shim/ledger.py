@@ -183,7 +183,7 @@ class Ledger:
         return b"".join((*lines, *filter(None, self.open.values())))
 
     def fail_initialize(self) -> bytes:
-        """Close an open `initialize` and return an error that explains why no gateway answers; b"" if none is open."""
+        """Close an open `initialize`. Return an error with the reason that no gateway answers, or b"" if none is open."""
         if self._initialize is None or not self.has_open_handshake:
             return b""
         id_json, self._initialize = self._initialize[0], None
@@ -238,7 +238,7 @@ def is_id(value: Any) -> bool:
 
 
 def quick_id(line: bytes, after_head: bytes | tuple[bytes, ...], start: bytes | tuple[bytes, ...]) -> bytes | None:
-    """Return the numeric id of a line with its members in a usual order; None for any other line.
+    """Return the numeric id of a line with its members in a usual order, or None for any other line.
 
     If the id comes first, `after_head` must follow it. If it comes last, the line must begin with `start`.
     """

@@ -362,7 +362,7 @@ class Shim:
         return True
 
     def _received(self, most: int) -> "bytes | None":
-        """Return the bytes received over the socket; empty if the gateway is gone.
+        """Return the bytes received over the socket, or b"" if the gateway is gone.
 
         If they end with the message that carries pipes, switch to the pipes and return the bytes before that message,
         or None if there are none.
@@ -397,7 +397,7 @@ class Shim:
         write_all(self._to, data)
 
     def _next_of_gateway(self, patience_s: float) -> "bytes | None":
-        """Return the gateway's next bytes; empty if it is gone, None if it sends nothing in time."""
+        """Return the gateway's next bytes, b"" if it is gone, or None if it sends nothing in time."""
         while select.select([self._gateway], [], [], patience_s)[0]:
             data = read_socket(self._gateway) if self._socket is None else self._received(CHUNK)
             if data is not None:
@@ -437,7 +437,7 @@ def whole_lines(rest: list[bytes], data: bytes) -> bytes:
 
 
 def read_socket(descriptor: int, most: int = CHUNK) -> bytes:
-    """Return the bytes received; empty if the other end is gone, by a close or an error."""
+    """Return the bytes received, or b"" if the other end is gone, by a close or an error."""
     try:
         return os.read(descriptor, most)
     except OSError:

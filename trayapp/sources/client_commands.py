@@ -83,7 +83,7 @@ def read_line(line: str, home: Path, *, windows: bool) -> list[Source]:
 
 
 def _adding(words: Sequence[str]) -> list[str]:
-    """Return a client's own `VERB NAME -- COMMAND` as the words of `mcp add`; [] if its meaning is unclear."""
+    """Return a client's own `VERB NAME -- COMMAND` as the words of `mcp add`, or [] if its meaning is unclear."""
     own = list(takewhile("--".__ne__, words))
     command = list(words[len(own) + 1 :])
     verbs = {word.lstrip("-") for word in own[:-1]}
@@ -96,7 +96,7 @@ def _adding(words: Sequence[str]) -> list[str]:
 
 
 def _without_package(words: Sequence[str]) -> list[str]:
-    """Return `claude mcp add ...` for `npx -y @anthropic-ai/claude-code mcp add ...`; other words unchanged."""
+    """Return `claude mcp add ...` for `npx -y @anthropic-ai/claude-code mcp add ...`, or other words unchanged."""
     package = package_of(words) if program_of(words[0]) in ("npx", "bunx", "pnpx") else ""
     client = _CLIENT_PACKAGES.get(re.sub(r"(?<=.)@.*", "", package))
     behind = list(words[words.index(package) + 1 :]) if client and package in words else []
@@ -183,7 +183,7 @@ def is_mcp_add(words: Sequence[str]) -> bool:
 
 
 def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list[Source] | None:
-    """Return the server in the words after `CLIENT mcp`; None for another verb. Raises UnclearSourceError.
+    """Return the server in the words after `CLIENT mcp`, or None for another verb. Raises UnclearSourceError.
 
     The forms are `add [options] NAME [--] COMMAND... | URL` and `add-json NAME JSON` (also `set NAME JSON`).
     """
@@ -280,7 +280,7 @@ def _args(given: Sequence[str], by_comma: bool) -> list[str]:
 
 
 def _json_pairs(text: str) -> dict[str, str]:
-    """Return the headers of `--headers '{...}'` (Kiro); {} if the text is not a JSON object."""
+    """Return the headers of `--headers '{...}'` (Kiro), or {} if the text is not a JSON object."""
     with suppress(ValueError):
         pairs = json.loads(text or "{}")
         return {str(name): str(value) for name, value in pairs.items()} if isinstance(pairs, dict) else {}
@@ -469,7 +469,7 @@ def _client(kind: str) -> Reader:
 
 
 def _editor(words: Sequence[str], home: Path, windows: bool) -> list[Source] | None:
-    """Return the servers of `code --add-mcp '{...}'`; None without that option. Raises UnclearSourceError."""
+    """Return the servers of `code --add-mcp '{...}'`, or None without that option. Raises UnclearSourceError."""
     own = list(dropwhile(lambda word: word.partition("=")[0] != "--add-mcp", words))
     if not own:
         return None

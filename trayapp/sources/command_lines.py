@@ -1,6 +1,6 @@
 """Read command lines that start a server, or that add one to a client (`claude mcp add ...`).
 
-A line that needs a shell is refused: it could do more than start one program.
+A line that needs a shell is refused, because it could do more than start one program.
 """
 
 from __future__ import annotations
@@ -330,7 +330,7 @@ def _setting(line: str) -> dict[str, str] | None:
 
 
 def _added(lines: Sequence[str], home: Path, windows: bool) -> list[Source]:
-    """Return the servers that lines add to clients, each once; [] if that is unclear or they do anything else."""
+    """Return the servers that lines add to clients, each once, or [] if that is unclear or they do anything else."""
     set_for: dict[str, dict[str, str]] = {}
     for given in filter(None, map(_SETS_FOR.fullmatch, lines)):
         set_for.setdefault(given[1], {})[given[2]] = given[4]

@@ -367,7 +367,7 @@ def _json(text: str) -> dict[str, Any]:
 
 
 def _with_servers_of_tools(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the MCP servers in the `tools` of a request to a model's API; any other document unchanged."""
+    """Return the MCP servers in the `tools` of a request to a model's API, or any other document unchanged."""
     tools = document.get("tools")
     named = [
         {"name": one.get("server_label"), "url": one["server_url"]}
@@ -491,7 +491,7 @@ def _by_transport(listed: list[Any], key: str) -> list[Any]:
 
 
 def _by_name(listed: Sequence[Any]) -> dict[str, Any] | None:
-    """Return name -> entry for servers that contain their names; None if an item is not a server or a name repeats."""
+    """Return name -> entry for a list of servers, or None if a name repeats or an item is neither named nor a server."""
     items = [one for one in listed if not isinstance(one, str)]  # a text names a server that is defined elsewhere
     named: dict[str, Any] = {}
     for one in items:
@@ -576,7 +576,7 @@ def _is_http(value: Any) -> bool:
 
 
 def _kind_of(raw: Mapping[str, Any], keys: Sequence[str]) -> str:
-    """Return the first text among these keys of an entry, in lower case; "" without one."""
+    """Return the first text among the values of these keys of an entry, in lower case, or "" if there is none."""
     return next((one.lower() for key in keys if isinstance(one := raw.get(key), str)), "")
 
 
