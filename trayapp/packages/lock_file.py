@@ -106,7 +106,7 @@ class PackageRequest(ABC):
 
     @abstractmethod
     def fetch(self, locked: LockedPackage, folder: Path, tools: Tools, *, scripts: bool) -> None:
-        """Fetch the content and check each part against its hash. With `scripts`, install scripts of the package may run.
+        """Fetch the content, and check each part's hash. With `scripts`, the package's install scripts may run.
 
         Raises PackageError, ToolError.
         """

@@ -183,7 +183,7 @@ class Ledger:
         return b"".join((*lines, *filter(None, self.open.values())))
 
     def fail_initialize(self) -> bytes:
-        """Close an open `initialize`. Return an error with the reason that no gateway answers, or b"" if none is open."""
+        """Close an open `initialize`. Return an error that explains why no gateway answers, or b"" if none is open."""
         if self._initialize is None or not self.has_open_handshake:
             return b""
         id_json, self._initialize = self._initialize[0], None

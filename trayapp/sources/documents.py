@@ -491,7 +491,7 @@ def _by_transport(listed: list[Any], key: str) -> list[Any]:
 
 
 def _by_name(listed: Sequence[Any]) -> dict[str, Any] | None:
-    """Return name -> entry for a list of servers, or None if a name repeats or an item is neither named nor a server."""
+    """Return name -> entry for listed servers, or None if a name repeats or an item is neither named nor a server."""
     items = [one for one in listed if not isinstance(one, str)]  # a text names a server that is defined elsewhere
     named: dict[str, Any] = {}
     for one in items:
