@@ -20,7 +20,7 @@ STATIC_CHECKS = (("ruff", "check"), ("ruff", "format", "--check"), ("mypy", "--s
 
 
 class Outcome(NamedTuple):
-    """A finished check: its command line, exit code and seconds."""
+    """A finished check: its command line, exit code and duration."""
 
     name: str
     code: int

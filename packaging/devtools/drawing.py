@@ -315,7 +315,7 @@ def _to_grid(value: float, width: int) -> float:
 
 
 def write_icon_files(folder: Path) -> list[Path]:
-    """Write all files below `folder` and return their paths. Raises OSError."""
+    """Write the app's icon in all formats below `folder`, and return the paths. Raises OSError."""
     theme = folder / "hicolor"
     scalable = theme / "scalable" / "apps" / f"{NAME}.svg"
     pictures = {theme / f"{size}x{size}" / "apps" / f"{NAME}.png": app_icon(size) for size in HICOLOR}

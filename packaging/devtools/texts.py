@@ -60,7 +60,7 @@ def man_page() -> str:
 
 
 def verb_section(name: str, command: click.Command, context: click.Context) -> list[str]:
-    """Return the section of one verb."""
+    """Return the lines of the man page about one verb."""
     usage = " ".join(command.collect_usage_pieces(context)).replace("[OPTIONS]", "").strip()
     text = " ".join((command.help or "").replace("\b", "").split())
     lines = [".TP", f".B {name} \\fR{quoted(usage)}", quoted(text)]
