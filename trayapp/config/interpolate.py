@@ -43,7 +43,7 @@ class ExpandedText(NamedTuple):
 
 
 def expand(text: str, lookup: Lookup, keyring: Lookup) -> ExpandedText:
-    """Return `text` with all its variables replaced. Raises nothing itself.
+    """Return `text` with all its variables replaced, and the names of the missing ones. Raises nothing itself.
 
     `keyring` is called with the name of a secret, or `cmd:COMMAND`. A missing secret is listed as `keyring:NAME`.
     """
@@ -130,7 +130,7 @@ def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, h
         return environ.get(name, f"${{{name}}}" if name in server.env else None)
 
     arguments = _Expander(given, keyring)
-    arguments.missing = resolver.missing  # both collect into the same list
+    arguments.missing = resolver.missing  # both expanders collect into the same dict
     resolved = replace(
         server,
         command=_at_home(resolver.optional(server.command), home),

@@ -156,8 +156,8 @@ _ASKS_KERNEL = sys.platform == "linux" and os.path.isdir("/proc/self/fd")
 class Program:
     """The program to confine: `argv[0]` is absolute, `env` is its environment.
 
-    `own`: our own folders, which are never granted. `scratch`: the folders made for this server (cache,
-    temporary files). `package`: the folder of a locked package, which the server reads and never writes.
+    `own`: our own folders, which are never granted. `scratch`: the folders made for this server (cache, temporary
+    files). `package`: the folder of a locked package or an unpacked bundle, which the server may only read.
     """
 
     argv: tuple[str, ...]

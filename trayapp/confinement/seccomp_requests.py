@@ -293,7 +293,7 @@ def _make_changes(wanted: SimpleQueue[_Request | None], listener: int, changes: 
 
 
 def _scheduling(pid: int, call: int, arguments: Sequence[int]) -> tuple[int, int]:
-    """Return the error and the flags of the answer: a program may schedule the threads of its own process."""
+    """Return the error and the flags of the answer. A process may schedule only its own threads."""
     kinds = KINDS.get(_SCHEDULED[call])
     target = arguments[1 if kinds else 0] & 0xFFFFFFFF
     is_process = kinds is None or arguments[0] & 0xFFFFFFFF == kinds[0]

@@ -1,4 +1,4 @@
-"""Gateway process: sessions, routing, control.
+"""The gateway process: sessions, routing and control.
 
 Never here: the tray, terminals.
 """

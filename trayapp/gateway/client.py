@@ -74,7 +74,7 @@ class ClientInfo:
 
 
 class Questioner(Protocol):
-    """The part of ServerRequests that calls use for their servers' questions, and when the client gives up."""
+    """The part of ServerRequests that calls use when their servers ask questions, and when their clients give up."""
 
     async def answers(
         self, session: ClientSession, about: RequestId, question: dict[str, Any], key: str

@@ -49,7 +49,10 @@ def read_entry(pair: Pair, report: Report, *, in_project: bool = False) -> Serve
 def read_one(
     name: str, entry: Plain[str, Any], *, in_project: bool = False
 ) -> tuple[ServerConfig | None, tuple[Problem, ...]]:
-    """Read one entry, given as plain values in the form of our files. Return the server and the problems."""
+    """Read one entry, given as plain values in the form of our files.
+
+    Return the server, or None if it is unusable, and the problems.
+    """
     report, key, server = Report(""), text_node(name), None
     try:
         server = read_entry(Pair(key, name, node_of(entry)), report, in_project=in_project)

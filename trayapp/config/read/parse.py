@@ -229,7 +229,7 @@ class _SettingReader:
         self.unread_limit = False  # the `confine` of all servers could not be read
 
     def read(self, inside: str, node: Node, readers: dict[str, fields.Reader]) -> dict[str, Any]:
-        """Return the valid values by key, and report the others. Return {} if the node is no mapping."""
+        """Return the valid values by key, and report the others. Return {} if the node is not a mapping."""
         try:
             said = [] if is_null(node) else fields.mapping_pairs(node)
         except InvalidValueError as wrong:

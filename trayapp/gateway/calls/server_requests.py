@@ -73,11 +73,11 @@ class ServerRequests:
     def __init__(self, services: Services, purpose: Callable[[str], Purpose], asks: Asks) -> None:
         self._services = services
         self._purpose = purpose
-        self._asks = asks  # for the user, who is asked instead of a client that cannot answer
+        self._asks = asks  # asks of the user, in place of clients that cannot answer
         self._parked: dict[str, RoutedCall] = {}  # request state -> call whose client has yet to return answers
         self._questions: dict[RoutedCall, Questions] = {}  # the open questions to clients of 2026-07-28
         self._given_up: list[_CancelPing] = []  # oldest first
-        self._refused: set[tuple[str, str]] = set()  # (server, reason): already in the log
+        self._refused: set[tuple[str, str]] = set()  # (server, reason) pairs that are already in the log
         self._held_questions: WeakKeyDictionary[Connection, _HeldQuestions] = WeakKeyDictionary()
 
     # -- requests of servers -------------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ class CatalogRequests:
             self._gateway.projects.leave(visitor)
 
     def _note_unknown(self, view: View, names: Iterable[str]) -> None:
-        """Send the user one line for each of these servers, with the reason that its tools or lists are unknown."""
+        """Send the user one line for each of these servers, explaining why its tools or other lists are unknown."""
         being_asked = view.being_asked()
         for name in names:
             if (connection := view.get(name)) is not None:

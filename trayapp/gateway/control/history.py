@@ -53,7 +53,7 @@ class HistoryRequests:
 
 
 def filter_of(asked: Asked) -> Filter:
-    """Return the filter in a request. Its `since_s`, in seconds before now, becomes a Unix time. Raises RpcError."""
+    """Return the filter of a request. `since_s`, in seconds before now, becomes a Unix time. Raises RpcError."""
     from trayapp.history.store import Filter  # loads SQLite, 1 MB, which `status` does not need
 
     texts: dict[str, Any] = {name: asked.get(name) or "" for name in TEXTS}

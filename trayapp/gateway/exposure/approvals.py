@@ -315,7 +315,7 @@ class Approvals:
             name: (pins[name].hash, orders_in(name, item))
             for name, item in subjects_of(offer).items()
             if name in pins and pins[name].unread
-            if definition_hash(item) == pins[name].hash  # otherwise it has changed and waits for approval
+            if definition_hash(item) == pins[name].hash  # otherwise the pin is for an earlier definition
         }
 
     def take_orders(self, server: str, found: Mapping[str, tuple[str, tuple[Finding, ...]]]) -> None:
