@@ -120,8 +120,8 @@ class Locks:
     def argv(self, server: str, argv: tuple[str, ...], tools: Tools, *, scripts: bool) -> tuple[str, ...]:
         """Lock and fetch the package that a command line runs, if needed. Return the command line that starts it.
 
-        A command line that runs no package that we can lock is returned unchanged. With `scripts`, the package's install
-        scripts may run. Raises ConnectFailedError, UnreadableLockError, StorageError.
+        A command line that runs no package that we can lock is returned unchanged. With `scripts`, the package's
+        install scripts may run. Raises ConnectFailedError, UnreadableLockError, StorageError.
         """
         request = read_package(argv)
         if request is None:
