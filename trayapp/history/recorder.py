@@ -203,7 +203,7 @@ class Recorder:
 
     def _opened(self) -> HistoryFile:
         if self._file is None:
-            from trayapp.history.store import HistoryFile  # imported with the first call, since it loads SQLite
+            from trayapp.history.store import HistoryFile  # imported on first use, since it loads SQLite
 
             self._file = HistoryFile(self.path, lambda: (self._settings().keep, self._settings().size))
         return self._file

@@ -1,4 +1,4 @@
-"""Decoding of base64, hex and escapes in a text, which a model can read and a person cannot."""
+"""Decoding of parts of a text that a model can read and a person cannot: base64, hex, escapes and other forms."""
 
 from __future__ import annotations
 

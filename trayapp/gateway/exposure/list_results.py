@@ -65,7 +65,7 @@ def is_one_tool(params: Any) -> bool:
 def looks_for_tools(params: dict[str, Any]) -> bool:
     """Return True if a call of the one tool only asks about servers and tools.
 
-    It then does not have the fields `tool`, `connect` and `result`.
+    It then has none of the fields `tool`, `connect` and `result`.
     """
     arguments = params.get("arguments")
     return not isinstance(arguments, dict) or arguments.keys().isdisjoint({"tool", "connect", "result"})

@@ -196,7 +196,7 @@ class ExtensionRequests:
     def send(
         self, server: str, request: Request, connection: Connection, result: ServerResult, fit: Finishing | None
     ) -> None:
-        """Send a tool call to a connected server that has tasks.
+        """Send a tool call to a connected server that supports tasks.
 
         `result`: adapts the server's results. `fit`: adapts the answer of a call through `mcp`.
         """

@@ -34,7 +34,7 @@ NEEDS_TASKS: dict[str, Any] = {"requiredCapabilities": WITH_TASKS}
 
 
 def needs_bridge(session: AskingSession, request: Request) -> bool:
-    """Return True if a call needs an answer without a task, since its client has no tasks or did not request one."""
+    """Return True if a call needs an answer without a task, since its client does not support or request tasks."""
     if session.client.modern:
         return not declares(session.client.capabilities, TASKS)
     return "task" not in (request.params or {})  # MCP 2025-11-25: the client states this in each call
@@ -161,7 +161,7 @@ def _cancel_task(live: Live | None, task_id: str) -> None:
 
 
 def demands_tasks(error: dict[str, Any]) -> bool:
-    """Return True if a server of 2026-07-28 refused to execute a call because its client has no tasks."""
+    """Return True if a server of 2026-07-28 refused to execute a call because its client does not support tasks."""
     data = error.get("data")
     required = data.get("requiredCapabilities") if isinstance(data, dict) else None
     return error.get("code") == MISSING_CAPABILITY and isinstance(required, dict) and declares(required, TASKS)

@@ -28,7 +28,7 @@ PANEL = "/panel"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Tokens that requests must present. `place`: the file with the client token, for messages.
+    """The tokens that authorize requests. `place`: the file with the client token, for messages.
 
     `client`: the token of AI tools, or empty if `settings.http.token` requires none. `owner`: the token in the endpoint
     file, which also allows adding and removing servers.

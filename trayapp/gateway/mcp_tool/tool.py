@@ -310,9 +310,9 @@ class Discovery:
         return availability(server, connection, now, settings, self._session.seen.view.offer(server))
 
     def about(self, asked: str) -> str:
-        """Return the server that a request is about. Raises ServerError.
+        """Return the name of the server that a request is about, as `server` does. Raises ServerError.
 
-        For an unknown server, the error's code is `not_found`. In a call, it is `server_not_found`.
+        For an unknown server, the error's code is `not_found` instead of `server_not_found`.
         """
         try:
             return self.server(asked)
