@@ -1,4 +1,4 @@
-"""Security cases that belong to no single room: which servers one command may add, and where the log is."""
+"""Security cases that belong to no single room: the servers that a command may add, and the log's place and content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The panel in a real browser, interrupted by an update, another page, a restart, a secret, or an old answer."""
+"""The panel in a real browser while something changes: clicks in quick succession, a restart, and removed servers."""
 
 from __future__ import annotations
 

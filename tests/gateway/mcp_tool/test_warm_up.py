@@ -1,4 +1,4 @@
-"""Servers are connected before their first call, a few at a time and each only once. Failures are not reported."""
+"""Servers are connected before their first call, a few at a time and each only once. Disabled servers never are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probes of folders that may hang: one thread reads them all, and no caller waits for a folder that hangs."""
+"""Tests of folder probes: a folder that hangs delays its caller only briefly, and all other folders are still read."""
 
 from __future__ import annotations
 
