@@ -46,7 +46,7 @@ def release() -> None:
         import re2
 
         _searches.cache_clear()
-        re2.purge()  # its cache would keep the last 128 patterns
+        re2.purge()  # otherwise, re2's cache would keep the last 128 patterns
 
 
 @functools.cache

@@ -65,7 +65,7 @@ EXIT_EVENTS: dict[int, ChildEvent] = {
     ExitCode.CONFIG_INVALID: ChildEvent.GAVE_UP,  # the next process would read the same file
 }
 
-CRASHES_MOST = 5  # within the window; then we stop trying
+CRASHES_MOST = 5  # after this many crashes within the window, we stop trying
 CRASH_WINDOW_S = 120.0
 # Pause after the first, second, ... crash within the window. A shim waits 0.7 s for the tray before it starts a gateway
 # itself.

@@ -132,7 +132,7 @@ _SCHEME = late(r"(?i)(?:bearer|basic|digest|token|apikey|negotiate|bot)(?:\s+|%2
 _PAIR = late(r""".?\(b?["']""")  # ('x-key', 'value')
 _LINE_HEAD = late(r"\s*(?:- )?(?:export |set |ENV |\$env:)?[\"'`]?")
 
-# Values and names that are harmless. Names that end in `id` are not among them: some ids are half a secret.
+# Values and names that are harmless. Names that end in `id` are not among them, because some ids are half a secret.
 _REFERENCE = late(
     r"\$\{(?:keyring:[\w.-]+|[A-Za-z_][\w:]*)\}|\$(?:env:)?[A-Za-z_]\w*|\{env:\w+\}|%\w+%|<[\w -]*>|\*+|\.\.\.|x{3,}"
 )

@@ -94,7 +94,7 @@ class ImageRequest(PackageRequest):
         return True
 
     def fetch(self, locked: LockedPackage, folder: Path, tools: Tools, *, scripts: bool) -> None:
-        """Do nothing: docker fetches the image at the start and checks its digest."""
+        """Do nothing, because docker fetches the image at the start and checks its digest."""
 
     def argv(self, locked: LockedPackage, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
         return (*self.words[: self.at], str(locked.content), *self.words[self.at + 1 :])

@@ -31,7 +31,7 @@ ROOT = "/panel"
 COOKIE = "multi_mcp_panel"
 LARGEST_FORM = 1 << 20
 THROTTLE_S = 0.1  # changes within this time cause only one page reload
-REST = 4  # pause after each page, in multiples of its build time: reloads take at most a fifth of a core
+REST = 4  # pause after each page, in multiples of its build time, so that reloads take at most a fifth of a core
 KEEP_ALIVE_S = 20.0
 # Allow only our own style sheet, scripts, and images, and no frames. Cross-Origin-Opener-Policy is not set:
 # it makes a browser discard the process that it started for the page, which costs 80 ms. Another origin that opens
@@ -125,7 +125,7 @@ class Panel:
         page = f"add?{urlencode({'what': what})}#found" if what else query.get("page", "")
         if what or page in ALWAYS_THERE - {""}:
             await reply.send(b"", 303, "", [(b"location", f"{ROOT}/{page}".encode()), NO_STORE])
-        else:  # not a redirect, which costs a request: the page's script corrects the address
+        else:  # no redirect, which would cost a request. The page's script corrects the address
             await self._send_page("", {}, cookie, False, reply)
 
     async def _send_page(

@@ -149,7 +149,7 @@ FOLDER = Path(__file__).with_name("static")
 FILES = {path.name: StaticFile.read(path) for path in FOLDER.iterdir() if path.suffix in TYPES}
 # Inlined in each page: a browser paints nothing before it has the style sheet, and requesting it takes 10 to 20 ms.
 STYLE = (FOLDER / "panel.css").read_text("utf-8")
-# Inlined, too: a click must work as soon as the page is visible.
+# Inlined, too, because a click must work as soon as the page is visible.
 SCRIPT = (FOLDER / "panel.js").read_text("utf-8")
 
 

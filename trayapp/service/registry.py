@@ -25,7 +25,7 @@ from trayapp.service.web import WebError, read_json
 Status = Literal["active", "deprecated", "deleted"]
 
 FRESH_S = 3600.0  # searches repeated within this time are answered from the cache
-KEPT_S = 7 * 86_400.0  # a cached answer up to this age is updated: only later changes are requested
+KEPT_S = 7 * 86_400.0  # a cached answer up to this age is updated by requesting only later changes
 PAGE = 100  # entries, the registry's own maximum
 PAGES_MOST = 10  # pages to request for one word
 LAST_PARTS_MOST = 40  # pages to request for the second search that follows if PAGES_MOST are not enough (_exact)

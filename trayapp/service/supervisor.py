@@ -249,7 +249,7 @@ class Supervisor:
     def command(self, kind: CommandKind, timeout_s: float = 60.0) -> None:
         """Issue a command and wait until it is completed. Raises MultiMcpError if it fails or takes too long."""
         command = self._commands.add(kind)
-        if self._thread.is_alive():  # otherwise, the supervisor has ended
+        if self._thread.is_alive():  # otherwise, it has not started or has ended
             command.wait(timeout_s)
 
     # -- the thread ----------------------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ class Ledger:
         return b"".join(kept)
 
     def ping(self) -> bytes:
-        """Return the line of a ping. MCP 2026-07-28 has no ping: there the gateway's error shows that it is alive."""
+        """Return the line of a ping. MCP 2026-07-28 has no ping, but the gateway's error shows that it is alive."""
         self.own_ids.add(PING_ID)
         return b'{"jsonrpc":"2.0","id":%b,"method":"ping"}\n' % PING_ID
 

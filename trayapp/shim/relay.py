@@ -1,6 +1,6 @@
 """The relay between an AI tool's stdin and stdout and the gateway's local socket.
 
-The relay survives the loss of its gateway: `ledger` keeps the state for the next one.
+The relay survives the loss of its gateway, because `ledger` keeps the state for the next one.
 
 Never here: asyncio, json, threads, anything that costs start-up time.
 """
@@ -13,7 +13,7 @@ import time
 from trayapp.wire.rundir import PIPES, STOPPING, socket_path
 
 CHUNK = 1 << 20  # bytes per read, once a line has turned out to be long
-FIRST_CHUNK = 1 << 16  # bytes per read before that: consecutive buffers of 1 MiB would touch 2 MiB of the heap
+FIRST_CHUNK = 1 << 16  # bytes per read before that, because consecutive buffers of 1 MiB would touch 2 MiB of the heap
 UNJOINED_FROM = 1 << 17  # bytes; a longer line is passed on in parts, because joining them takes 1.5 ms per MiB
 SWELLS_FROM = 4 << 20  # bytes; after a line of at least this size, freeing its memory is worth the effort
 GIVE_BACK_MS = 5000  # idle time after such a line, before its memory is given back to the system
@@ -32,11 +32,11 @@ PING_S = 2.0  # silence after the first request of a connection, before a ping t
 MUTE_S = 12.0  # a gateway that is silent for this long may hang; a ping is usually answered in milliseconds
 MUTE_TRIES = 2  # silences of MUTE_S before the client gets the error; clients wait 30 s or more
 PASSED_BYTES = 64  # room for the file descriptors of two pipes, which arrive with a message
-LOOK_MS = 1000  # how often to check for a gateway that was stopped on purpose, while the client sends no requests
+LOOK_MS = 1000  # how often to look for a gateway while there is none, and for a silent gateway's answer
 
 
 def say(words: str) -> None:
-    """Write a line to stderr, never to stdout. stderr may be closed or on a full disk: ignore failures."""
+    """Write a line to stderr, never to stdout. Ignore failures, because stderr may be closed or on a full disk."""
     if sys.stderr is not None:
         try:
             os.write(2, f"{words}\n".encode("utf-8", "replace"))
@@ -62,7 +62,7 @@ def quoted(text: str) -> str:
 
 
 class Shim:
-    """One client's session. It forwards only whole lines: neither side gets half a frame from a broken connection.
+    """One client's session. It forwards only whole lines, so neither side gets half a frame from a broken connection.
 
     The class is broad because both directions share the open requests when the gateway is lost.
     """

@@ -1,7 +1,7 @@
 """Read the manifest of an MCP bundle as a server (MANIFEST.md of github.com/modelcontextprotocol/mcpb, 0.1 to 0.4).
 
 Our decisions where the specification is silent:
-- The server runs in the bundle's folder: the specification's examples have relative paths.
+- The server runs in the bundle's folder, because the specification's examples have relative paths.
 - An argument whose optional value is not given is left out, together with the option right before it.
 - Several values in one text are separated like the folders in PATH.
 """

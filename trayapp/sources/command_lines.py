@@ -196,8 +196,8 @@ def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Pa
 def _with_backslashes(line: str) -> str:
     """Return a line for Windows with its backslashes doubled, so that splitting keeps them.
 
-    Text in single quotes and a line that begins with a path with a drive stay unchanged: splitting keeps their
-    backslashes. The escaped quotes of JSON also stay unchanged.
+    Text in single quotes and a line that begins with a path with a drive stay unchanged, because splitting keeps
+    their backslashes. The escaped quotes of JSON also stay unchanged.
     """
     if re.match(r"[\"']?[A-Za-z]:[\\/]", line):
         return line
@@ -251,7 +251,7 @@ def without_prompt(line: str) -> str:
 
 
 def _without_output(lines: Sequence[str]) -> list[str]:
-    """Return the lines without prompts. After the first prompt, drop lines that start nothing: they are output."""
+    """Return the lines without prompts. After the first prompt, drop lines that start nothing, which are output."""
     first = next((at for at, line in enumerate(lines) if _PROMPT.match(line)), len(lines))
     useful = (line for at, line in enumerate(lines) if at <= first or _PROMPT.match(line) or is_command_line(line))
     return list(map(without_prompt, useful))

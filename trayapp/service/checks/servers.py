@@ -164,7 +164,7 @@ def _launch(server: ServerConfig, context: CheckContext) -> Iterable[CheckResult
 def _program_of(server: ServerConfig, ready: ServerConfig, context: CheckContext) -> Iterable[CheckResult]:
     """Yield a problem if the server's folder or program is missing.
 
-    `ready` is `server` with variables replaced by their values, which may be secrets: messages quote only `server`.
+    `ready` is `server` with variables replaced by their values, which may be secrets, so messages quote only `server`.
     """
     assert ready.command is not None
     folder = Path(context.home, ready.cwd or "")
