@@ -140,7 +140,7 @@ class XdgEntry(FileEntry):
         for word in words:
             if found := UNSAFE.search(word):
                 title = f"Start at login is not possible: {word!r} contains {found.group()!r}"
-                raise MultiMcpError(title, "Some desktops would change it. Use a path without $, % and `")
+                raise MultiMcpError(title, "Some desktops would change it. Use a path without $, % or `")
         write_atomic(self._path, desktop_text(words, start.argv[0]).encode())
 
     def _keys(self) -> dict[str, str]:

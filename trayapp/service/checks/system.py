@@ -234,7 +234,7 @@ def tray_host(context: CheckContext) -> list[CheckResult]:
         "On GNOME, install the extension AppIndicator; elsewhere, add a tray to the panel. All verbs work without one"
     )
     if context.environ.get("DISPLAY") and not context.environ.get("WAYLAND_DISPLAY"):
-        return [note(code, "No panel here shows tray icons with menus; an XEmbed tray may show one without", remedy)]
+        return [note(code, "No panel here shows tray icons with menus; an XEmbed tray may show them without", remedy)]
     return [note(code, "Nothing here shows tray icons; the tray would run without an icon", remedy)]
 
 
