@@ -13,7 +13,7 @@ from trayapp.model.redact import redacted
 
 
 class ExitCode(IntEnum):
-    """Exit codes of every command."""
+    """The exit codes of all commands."""
 
     OK = 0
     FAILED = 1

@@ -35,6 +35,6 @@ def log_name(server: str) -> str:
 
 
 def file_stem(server: str) -> str:
-    """Return a file name without its ending: safe for any name, and distinct on case-insensitive file systems."""
+    """Return a file name without extension, valid for any server name and distinct on case-insensitive file systems."""
     digest = hashlib.blake2b(server.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
     return f"{escaped(server)[:STEM_LONGEST]}-{digest}"

@@ -61,7 +61,7 @@ class LockedPackage:
 
 
 def with_options(package: str, options: Iterable[str]) -> str:
-    """Return a package as written, with the options that determine its release. Passwords in these are redacted."""
+    """Return a package as written, with the options that determine its release. Passwords in options are redacted."""
     return "|".join((package, *(redacted(option) for option in options)))
 
 

@@ -78,7 +78,7 @@ def _answer(word: str, kept: _Kept) -> RegistryAnswer:
 
 
 class ServerRegistry:
-    """A client for one registry. Methods raise MultiMcpError if it does not answer and no answer is cached."""
+    """A client for one registry. Methods raise MultiMcpError if there is neither an answer nor a cached one."""
 
     def __init__(self, address: str, folder: Path, now: Callable[[], float] = time.time) -> None:
         self._address = address
