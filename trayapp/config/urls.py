@@ -55,7 +55,7 @@ def unsafe_url(url: str, *, asks: bool = False) -> str | None:
 
 
 def _is_own_network(url: str) -> bool:
-    """Return True if an address is in a private network, whatever its variables hold. False for metadata services."""
+    """Return True if an address is in a private network, whatever its variables hold, and is not a forbidden place."""
     is_fixed = _host_of(_VALUE.sub("1", url)) == _host_of(_VALUE.sub("2", url))
     return is_fixed and is_inside(url) and not is_forbidden_place(url)
 

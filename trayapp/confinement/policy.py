@@ -1,7 +1,7 @@
 """The policy of one server's program: the real paths that its `confine`, working folder and arguments stand for.
 
-The lists at the top name what every confined program may read (system files, toolchains) and what none may (secrets).
-Only `make_scratch` changes the file system.
+The lists at the top name what every confined program may read (system files, toolchains), and the secrets, which are
+granted only if `read` or `write` names them. Only `make_scratch` changes the file system.
 
 Decisions:
 - The home folder, and any folder above it, is never granted as a working folder: servers without `cwd` merely run

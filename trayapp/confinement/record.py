@@ -117,7 +117,7 @@ class RefusalRecord:
         self._note_lines(lines)
 
     def read_answer(self, data: bytes) -> None:
-        """Search a short error answer for refusals: many tools report them as their error and print nothing."""
+        """Search a short error answer for refusals, since many tools report them as errors and print nothing."""
         if len(data) <= ANSWER_BYTES and (b'"isError"' in data or b'"error"' in data) and _REFUSED.search(data):
             self._note_lines(data.replace(rb"\n", b"\n").replace(rb"\"", b"'").split(b"\n"))
 

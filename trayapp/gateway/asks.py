@@ -307,7 +307,7 @@ class Asks:
         return self._add(asker, subject.server, answers, ended, subject=subject, arguments=arguments)
 
     def can_answer(self, method: str) -> bool:
-        """Return True if the user can be asked a server's request of that method now."""
+        """Return True if a server's request of that method can be put to the user now."""
         return method == ELICITATION and self.someone_is_there and not self._is_full
 
     async def ask_question(

@@ -134,7 +134,7 @@ class ClientSession(Protocol):
         """Return True if the user, or the session's filter, has switched off the tool that a request calls."""
 
     def may_repeat(self, key: str, request: Request) -> bool:
-        """Return True if a request may be executed twice: its tool declares so, or it is not a tool call."""
+        """Return True if a request may be executed twice: it calls no tool, or one declared read-only or idempotent."""
 
     async def connected_again(self, request_id: RequestId, request: Request, connection: Connection) -> Connection:
         """Connect, and return the connection on which to repeat a request sent on `connection`. Raises ServerError."""
