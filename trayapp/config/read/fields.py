@@ -124,7 +124,7 @@ def read_keys(
 
     `readers` has a reader for each known key. A time whose key names a unit is converted to the unit of the plain key.
     A key in the mapping itself wins over a merged one. `wrong` is called for each invalid value and each second
-    spelling of a key. `unknown` is called for each unknown key, with a hint or "".
+    spelling of a key. `unknown` is called for each unknown key except `x-...`, with a hint or "".
     """
     known = frozenset(readers)
     found: dict[str, tuple[Pair, Any]] = {}

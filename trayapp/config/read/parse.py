@@ -203,9 +203,10 @@ _PROFILE_READERS: dict[str, fields.Reader] = {
 
 
 def read_settings(node: Node, report: Report) -> Settings:
-    """Return the settings of one mapping, or the defaults for null. An invalid value is reported, and its default used.
+    """Return the settings of one mapping, or the defaults for null.
 
-    An invalid `confine`, however, confines every server, because the user wanted a limit.
+    Invalid values are reported and replaced by defaults. An invalid `confine`, however, confines every server, because
+    the user wanted a limit.
     """
     options = _SettingReader(report)
     groups: dict[str, fields.Reader] = {
