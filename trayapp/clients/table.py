@@ -18,7 +18,7 @@ from trayapp.model.errors import UsageError
 Entry = dict[str, Any]
 Platforms = dict[str, tuple[str, ...]]  # "linux" | "darwin" | "win32" | "" for all others -> templates, best first
 Restart = Literal["no", "reload", "restart"]
-# Ways to refer to a variable, besides `${NAME}` and `${env:NAME}`. `%NAME%` works only on Windows. `shell`: all that a
+# Ways to refer to a variable, besides `${NAME}` and `${env:NAME}`. `%NAME%` works only on Windows. `shell`: what a
 # POSIX shell expands in a text, including commands.
 Syntax = Literal["$NAME", "%NAME%", "${{ secrets.NAME }}", "shell"]
 

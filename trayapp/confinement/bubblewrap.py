@@ -1,4 +1,4 @@
-"""bubblewrap: enforces a policy with namespaces, where Landlock is missing or a program needs its own Unix sockets."""
+"""Confinement by bubblewrap (namespaces), where Landlock is missing or a program needs its own Unix sockets."""
 
 from __future__ import annotations
 

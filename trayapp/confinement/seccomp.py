@@ -1,7 +1,7 @@
-"""seccomp: refuses system calls with which a confined program could reach what Landlock does not cover.
+"""Seccomp filters that refuse system calls with which a confined program could reach what Landlock does not cover.
 
-These concern Unix and other sockets, namespaces, io_uring, tracing, kernel keys, and System V IPC. A filter is a short
-program of classic BPF. It sees numbers and registers, never the memory behind a pointer.
+These calls concern Unix and other sockets, namespaces, io_uring, tracing, kernel keys, and System V IPC. A filter is a
+short program of classic BPF. It can check numbers and registers, but never the memory behind a pointer.
 """
 
 from __future__ import annotations
