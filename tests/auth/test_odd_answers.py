@@ -110,7 +110,7 @@ async def test_a_token_that_no_header_can_hold_is_ignored(place: str, token: str
 
 
 async def to_the_end(made: Person, url: str) -> None:
-    """Sign in and renew. Always raise SignInError, even if nothing failed."""
+    """Sign in, then renew. Raises SignInError if either fails, and AssertionError otherwise."""
     await made.sign_in(url)
     await made.clock.pass_(4000)
     assert await made.accounts.of(url).authorization(url) is None

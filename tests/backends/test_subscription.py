@@ -24,7 +24,7 @@ async def listened(made: Bench, *ends: int | None, calls: int = 1, takes: bool =
     """Start a 2026-07-28 server and make `calls` calls.
 
     Its listen requests end with `ends` in turn: an error code, or None for a result. The next request stays open.
-    If `takes` is True, the server first acknowledges each request.
+    If `takes` is True, the server acknowledges each request before ending it.
     """
     left = list(ends)
 

@@ -29,7 +29,7 @@ from tests.patience import stretched
 ROOT = Path(__file__).resolve().parents[2]
 
 LIMITS = Limits()
-AT_ONCE = 4  # stages in which clients mostly wait: this many run concurrently
+AT_ONCE = 4  # most stages that are checked concurrently, because their clients mostly wait
 Verdict = Literal["green", "red", "not offered"]
 
 

@@ -106,7 +106,7 @@ class News:
 def measure_panel(rounds: int, calls: int, live: int, data: Path | None = None) -> Iterator[Measured]:
     """Yield the figures of the history and of the browser.
 
-    `calls`: the number of calls with the history, and also of those without it.
+    `calls`: how many calls to make with the history, and as many without it.
     `live`: rounds for each event.
     """
     yield from measure_history(calls)

@@ -54,8 +54,9 @@ def load(catalog: Path, queries: Path) -> tuple[Catalog, Queries]:
 
 
 def given(data: Path | None = None) -> tuple[Catalog, Queries]:
-    """Return the catalog and queries from `data`, or from the folder beside the checkout. Without them, return the
-    tests' own shelf.
+    """Return the catalog and queries from `data`, by default the folder beside the checkout.
+
+    If either file is missing, return the tests' own shelf.
     """
     catalog, queries = data_file(CATALOG, data), data_file(QUERIES, data)
     return load(catalog, queries) if catalog and queries else (shelf.entries(), shelf.QUESTIONS)

@@ -139,7 +139,10 @@ def _rank(index: SearchIndex, words: str, right: frozenset[Key]) -> int:
 
 
 def notes(data: Path | None = None) -> list[str]:
-    """Return the table, and an explanation for each set that misses the goals. Return nothing without a catalog."""
+    """Return the table, and an explanation for each set that misses the goals.
+
+    Without a catalog, return an empty list.
+    """
     known = [(one, indexed(one.catalog)) for one in sets(data)]
     if not known:
         return []

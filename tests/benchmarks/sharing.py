@@ -28,9 +28,9 @@ from trayapp.wire.rundir import run_dir
 
 MIB = 1 << 20  # bytes
 CLIENTS = (1, 5, 20)
-REAL_CLIENTS = 5  # clients with ten real servers each, so 50 server processes the direct way
+REAL_CLIENTS = 5  # clients with ten real servers each, so the direct way has 50 server processes
 PEER_CLIENTS = (5,)  # some peers start a large process for each client
-SHARED_MOST = 0.25  # fraction of the memory that the direct way takes
+SHARED_MOST = 0.25  # target, as a fraction of the direct way's memory
 CONNECT_LIMIT_S = 120.0  # enough for ten real servers on a busy machine
 SIZE, IN_FLIGHT = 100, 8  # characters per answer, and concurrent calls per client
 ROUNDS, BOX_S, MOST_CALLS = 3, 0.7, 6000  # rounds, seconds per round, and the most calls per round by all clients
@@ -41,7 +41,7 @@ WARM_UP = 200  # calls per client before measuring, because interpreters special
 class Place:
     """A place where clients connect to a workload.
 
-    `connect` connects one client. It returns a conversation per server the direct way, and only one through a gateway.
+    `connect` connects one client. It returns a conversation per server for the direct way, and only one for a gateway.
     The first conversation is with the server that has `tool`. `pids` are the processes that run without any client.
     """
 

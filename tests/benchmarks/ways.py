@@ -31,9 +31,9 @@ DIRECT = "direct"
 NULL_SERVER = [sys.executable, "-I", "-S", str(Path(__file__).with_name("null_server.py"))]
 SHORT_TMP = "/tmp" if os.name == "posix" else None  # a Unix socket's path is limited to about 104 bytes
 START_LIMIT_S = 20.0
-POLL_S = 0.001  # while waiting for a start, and therefore the error of its figure
+POLL_S = 0.001  # polling interval during a start, and therefore the error of its figure
 SETTLE_LIMIT_S = 15.0
-SUCCESSOR_S = 3.0  # within which a gateway that a shim started answers
+SUCCESSOR_S = 3.0  # time within which a gateway that a shim started answers
 FOREIGN = ("PYTHONPATH", "PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE", "PYTHONPROFILEIMPORTTIME", "MULTI_MCP_HOME")
 
 

@@ -174,7 +174,8 @@ def _reference_servers(folder: Path) -> tuple[dict[str, tuple[str, ...]], dict[s
             "time": servers.time(),
             "git": servers.git(repository),
         }
-        system_node = require("node")  # users' servers run on it, and it needs less memory than the tests' newer one
+        # Users' servers run on the system's Node.js, which needs less memory than the tests' newer one.
+        system_node = require("node")
     except OutcomeException as missing:
         raise LookupError(str(missing)) from None
     argvs = {name: [system_node if word == node() else word for word in argv] for name, argv in argvs.items()}

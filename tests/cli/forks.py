@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _run(asking: socket.socket, program: Any) -> None:
-    """Run the program with the caller's streams, arguments, environment and folder. Send the exit code back."""
+    """Run the program with the caller's streams, arguments, environment and working folder. Send the exit code back."""
     data, ends, _, _ = socket.recv_fds(asking, 1 << 16, 3)
     while len(data) < 4 + int.from_bytes(data[:4], "big"):
         data += asking.recv(1 << 16)

@@ -28,7 +28,7 @@ class Person:
         self.env = kept | {"HOME": str(mine), "USERPROFILE": str(mine), "APPDATA": str(mine / "AppData" / "Roaming")}
 
     def starts_gateway(self) -> None:
-        """Start a gateway as a fork, which is faster than to let the next command start one."""
+        """Start a gateway as a fork, which is faster than letting the next command start one."""
         gateway = Gateway(self.home, forked=True)
         gateway.env = self.env
         gateway.start()

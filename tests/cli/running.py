@@ -44,7 +44,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     dropped = ("DISPLAY", "WAYLAND_DISPLAY", "EDITOR", "VISUAL", "FORCE_COLOR", "NO_COLOR", "PYTHONWARNINGS")
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
     # The gateway gets PATH from the login shell. The developer's own shell would run rc files that could do anything.
-    no_session = {"DBUS_SESSION_BUS_ADDRESS": "", "XDG_RUNTIME_DIR": ""}  # else the user's session would be found
+    no_session = {"DBUS_SESSION_BUS_ADDRESS": "", "XDG_RUNTIME_DIR": ""}  # otherwise, the user's session would be used
     return (
         kept
         | no_session

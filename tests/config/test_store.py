@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> Path:
 
 @contextmanager
 def nobody(folder: Path) -> Iterator[None]:
-    """Become an ordinary user who owns the folder, unless already one."""
+    """Run the block as an ordinary user. If this process is root's, switch to NOBODY, who then owns the folder."""
     if os.geteuid() != 0:
         yield
         return

@@ -223,7 +223,7 @@ async def sign_in(server: str) -> None:
 
 
 async def until_it_works(client: Client, work: Callable[[Client], Awaitable[None]]) -> None:
-    """Run `work`. If an error requires it, sign in and try again. Raises the last error."""
+    """Run `work`. If an error requires a sign-in, sign in and retry, up to SIGN_INS times. Raises the last error."""
     for left in range(SIGN_INS, -1, -1):
         try:
             return await work(client)

@@ -76,7 +76,7 @@ def test_the_auth_scenarios_of_the_official_suite_pass(site: Gateway, run: Run, 
 
 
 def verdict(scenario: str, folder: Path) -> list[str]:
-    """Return the scenario's failures and warnings, or a message if nothing was checked."""
+    """Return the scenario's failures and warnings, and a message if no check passed."""
     found = list(folder.glob(f"auth/{scenario}-*/checks.json"))  # a timestamp follows the name
     checks = [check for file in found for check in json.loads(file.read_text("utf-8"))]
     bad = [f"{one['id']}: {one.get('errorMessage')}" for one in checks if one["status"] in ("FAILURE", "WARNING")]

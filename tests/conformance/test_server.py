@@ -188,7 +188,7 @@ def gateway_for_suite(home: Path, server: dict[str, Any], *, http: bool = True) 
 
 
 @pytest.mark.requirement("conformance-through")
-# Over HTTP, one process serves all sessions: there, an idle session after two that are gone shows both.
+# Over HTTP, one process serves all sessions, so one case covers both ended sessions and an idle one.
 @pytest.mark.parametrize(("backend", "idle"), [("stdio", False), ("stdio", True), ("http", True)])
 def test_sessions_of_the_older_era_before_it_change_nothing_for_the_newer_set(
     direct: Callable[[str], Run],

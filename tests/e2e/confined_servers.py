@@ -428,7 +428,10 @@ async def answers(
 
 
 async def compare(name: str, server: Server, folder: Path, **places: str) -> None:
-    """Assert that a server's tools give the same answers without `confine` and with the `confine` that it needs."""
+    """Assert that a server's tools give the same answers without `confine` and with the `confine` that it needs.
+
+    Also assert that every tool is called, and that only the tools in `unable` fail.
+    """
     needs(server.needs)
     tools, free = await answers(name, server, folder, False, **places)
     _, confined = await answers(name, server, folder, server.needs, **places)

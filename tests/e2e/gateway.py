@@ -28,7 +28,7 @@ from trayapp.service.gateway_launch import READY_TIMEOUT_S, await_ready
 from trayapp.wire.control import STOP, ControlClient
 from trayapp.wire.rundir import run_dir
 
-PASSING_S = 5.0  # until the guardian is no child of the gateway, and an ended child has been waited for
+PASSING_S = 5.0  # limit for the guardian to detach from the gateway, and for ended children to be reaped
 END_S = 20.0  # the stop ladder of a stubborn server takes 4 s
 EXPOSED = "expose: tools"
 
@@ -47,7 +47,7 @@ def is_login_shell(process: psutil.Process) -> bool:
 
 
 def is_passing(process: psutil.Process, gateway: psutil.Process) -> bool:
-    """True if a child of the gateway is the guardian, is about to execute its program, or has ended."""
+    """True if a child of the gateway is the guardian, has not yet executed its own program, or has ended."""
     try:
         words = process.cmdline()
         return GUARDIAN in words or words in ([], gateway.cmdline())
@@ -138,8 +138,8 @@ class Gateway:
     def children(self) -> list[int]:
         """Return the ids of all descendants of the gateway except the login shell and the guardian.
 
-        That shell runs only for a moment, once the first client has received its list. The guardian's first process
-        is a child until it has forked and the gateway has waited for it: wait for that. A zombie that stays is listed.
+        The login shell runs only briefly, after the first client has received its list. The guardian's first process
+        is a child until the gateway has reaped it, so wait for that. A zombie that is never reaped is listed.
         """
         itself = psutil.Process(self.pid)
         end = time.monotonic() + stretched(PASSING_S)

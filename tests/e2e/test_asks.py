@@ -150,7 +150,7 @@ class Doors:
                 await modern(f"{self.base}/mcp", spelling, mark, beside)
 
     async def happen(self) -> None:
-        """Cause a random event that might open a way around the approvals while calls wait and run."""
+        """Cause a random event, or none. Events might open a way around the approvals while calls wait and run."""
         match self.rng.choice(EVENTS):
             case "killed":
                 pid = self.gateway.server(self.name)["pid"]

@@ -67,13 +67,13 @@ async def newer(gateway: Gateway) -> set[str]:
 
 
 async def direct(gateway: Gateway, argv: list[str], capabilities: dict[str, Any]) -> set[str]:
-    """Return the names of the tools that the server lists directly to a client with these capabilities, cached."""
+    """Return and cache the names of the tools that the server itself lists to a client with these capabilities."""
     key = json.dumps([argv, capabilities])
     if key not in DIRECT:
         async with client_of(argv, gateway.env, gateway.home, None) as client:
             await client.initialize(OLDER, **capabilities)
             DIRECT[key] = await listed(client)
-            client.process.kill()  # otherwise it would wait for the roots that it requested
+            client.process.kill()  # otherwise, the server would wait for the roots that it requested
     return DIRECT[key]
 
 

@@ -54,7 +54,7 @@ def kill_server(gateway: Gateway, everybody: list[Person], notes: Path, stack: E
             killed.append(process)
             process.kill()
     _, left = psutil.wait_procs(killed, stretched(END_S))
-    assert left == []  # a call that is sent earlier is lost, with an error
+    assert left == []  # a call sent before their end would be lost, with an error
     for argv in again:
         started = stack.enter_context(subprocess.Popen(argv, stdout=subprocess.PIPE))
         stack.callback(started.kill)
@@ -88,7 +88,7 @@ Kill = Callable[[Gateway, list[Person], Path, ExitStack], list[Person]]
 
 
 @pytest.mark.parametrize("kill", [kill_server, kill_gateway, kill_clients])
-@pytest.mark.parametrize("kind", ["stdio both", "stdio newer", "http both", "sse older"])  # "stdio older": see below
+@pytest.mark.parametrize("kind", ["stdio both", "stdio newer", "http both", "sse older"])  # stdio older is tested below
 async def test_after_a_kill_each_call_has_one_answer_or_one_error_and_no_answer_is_anothers(
     gateway: Gateway, tmp_path: Path, kind: str, kill: Kill
 ) -> None:
@@ -165,7 +165,7 @@ async def test_through_many_kills_each_call_ends_once_and_nobody_gets_what_is_an
                         tasks.start_soon(person.answer_questions)
                         for _ in range(AGAIN):
                             calls.start_soon(person.call, "s")
-                    # answers before the kill, which comes at another moment each time and never before the first call
+                    # number of answers before the kill: different in each round, and at least one
                     begun = (number + 1) % (FEW * AGAIN)
                     await until(lambda begun=begun: sum(person.answered for person in everybody) >= begun)
                     # an empty stack, because over stdio nothing is started again
@@ -178,7 +178,7 @@ async def test_through_many_kills_each_call_ends_once_and_nobody_gets_what_is_an
                 for person in left:
                     await _call_again(person, killed=kill is kill_server)
                     if any("Lost the connection to s during the call" in why for why in person.failed):
-                        # sent so soon after the kill that it went to the dead process: one error is allowed
+                        # a call right after the kill may go to the dead process, so one error is allowed
                         await _call_again(person, killed=kill is kill_server)
                 assert [(person.name, person.failed) for person in left if person.failed] == []
                 assert [(person.name, person.crossed) for person in everybody if person.crossed] == []

@@ -38,7 +38,7 @@ dns.lookup = (host, options, done) => {
   return options.all ? done(null, [four]) : (done || options)(null, four.address, four.family);
 };
 """
-TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z")  # in the names of files that a browser's server writes
+TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z")  # part of the names of files that a browser's server writes
 LISTS = {"prompts": "prompts/list", "resources": "resources/list", "resourceTemplates": "resources/templates/list"}
 
 

@@ -24,7 +24,7 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="other systems d
 LIMIT_S = 20.0
 SLEEPS = "import time\nprint('up', flush=True)\nwhile True: time.sleep(60)"
 DEAF = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\n" + SLEEPS
-# A leader that starts a child (in a new session if given `apart`), prints its pid, and ends when stdin closes.
+# A leader that starts a child (in a new session if given `apart`), prints the child's pid, and ends when stdin closes.
 # It first waits for output of the child: Popen returns during the exec, when the child may briefly have no environment.
 LEADER = """
 import subprocess, sys
