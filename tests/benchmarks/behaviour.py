@@ -201,7 +201,8 @@ ORDER = (next(iter(BEHAVIOURS)), HUNG, *list(BEHAVIOURS)[1:])
 async def hung(place: Place, kind: Kind, good: Sequence[Backend], limits: Limits) -> tuple[float, float]:
     """Return the seconds until the tools of the good servers are listed, while other servers hang.
 
-    The first value is for the stdio servers, the second for all good servers.
+    The first value is for the good stdio servers, or for all good servers if none uses stdio. The second is for all
+    good servers.
     """
     at_once = [one for one in good if one.kind.carrier == "stdio"] or good
     async with pair_at(place, kind, at_once[0], limits) as pair:

@@ -198,7 +198,10 @@ class Client(Conversation):
         self.send(frame)
 
     def timed(self, tool: str, size: int, calls: int) -> list[float]:
-        """Make `calls` sequential calls, and return their durations in seconds. Raises BrokenError."""
+        """Make `calls` sequential calls, and return their durations in seconds. Raises BrokenError.
+
+        Calls during which a notification arrives are left out.
+        """
         seconds: list[float] = []
         with limit(self.process):
             for _ in range(calls):

@@ -35,7 +35,7 @@ class Answer:
         return b"".join(parts)
 
     def feed(self, data: bytes) -> bool:
-        """Parse more bytes. Return True if the response is now complete. Raises BrokenError if it is not HTTP/1.1."""
+        """Parse more bytes. Return True if the response is now complete. Raises BrokenError if it is not HTTP/1.x."""
         self._rest += data
         if not self.status and not self._head():
             return False

@@ -25,7 +25,7 @@ from devtools.steps import StepFailed, clean_environment, fingerprint, installin
 FOLDER = CACHE / "peers"
 INSTALL_LIMIT_S = 240.0  # the largest package is 135 MB
 NPM_INSTALL = ("install", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--loglevel=error")
-PLACE = re.compile(r"(?:https?|file)://\S+|npm error (?:code )?")  # parts of messages that differ between machines
+PLACE = re.compile(r"(?:https?|file)://\S+|npm error (?:code )?")  # parts that differ by machine, and npm's prefix
 SAID = 160  # most characters of an installer's error, for one line of a table
 
 Registry = Literal["PyPI", "npm"]
@@ -55,7 +55,7 @@ class Package:
         return self.folder / "node_modules" / self.name
 
     def program(self, name: str) -> str:
-        """Return the path of one of its programs, to start it without a package runner."""
+        """Return the path of one of the package's programs, so that no package runner is needed to start it."""
         if self.registry == "PyPI":
             return str(script(self.folder, name))
         return str(self.folder / "node_modules" / ".bin" / (f"{name}.cmd" if sys.platform == "win32" else name))

@@ -164,7 +164,7 @@ def until_listed(client: Conversation, count: int) -> list[str]:
 def running(peer: Peer, entries: Entries, folder: Path, env: Mapping[str, str] | None = None) -> Iterator[Reach]:
     """Start the peer for these servers and yield its Reach. `env` is passed to all its processes.
 
-    Raises BrokenError if the gateway does not listen.
+    Raises BrokenError if the gateway does not listen, or if there are several servers but the peer accepts only one.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if len(entries) > 1 and not peer.gathers:

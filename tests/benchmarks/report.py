@@ -97,7 +97,7 @@ def about(run: Run) -> str:
 
 
 def targets(run: Run) -> str:
-    """Return a table of our figures that have targets, after a count of those that are met."""
+    """Return how many targets are met, and a table of our figures with targets, or "" if there are none."""
     rows = [
         (f"{figure.name}, {figure.unit}", row.way, number(row.value), against(row), wanted(figure.target), verdict)
         for figure in run.figures
@@ -155,7 +155,7 @@ def lost(run: Run) -> str:
 
 
 def by_times(own: Row, row: Row) -> str:
-    """Return in words how many times better the peer is."""
+    """Return in words how many times better the peer is, or "" if a value is 0."""
     least, most = sorted((own.value, row.value))
     return f": {number(most / least)} times" if least > 0 else ""
 

@@ -138,7 +138,7 @@ def connect_all(home: Home) -> None:
 
 
 def handshaken(conversations: list[Conversation]) -> list[Conversation]:
-    """Shake hands in all conversations, list their tools, and return them. Raises BrokenError."""
+    """Shake hands and list the tools in all conversations. Return the conversations. Raises BrokenError."""
     try:
         for one in conversations:
             one.initialize()
