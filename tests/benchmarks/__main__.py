@@ -1,8 +1,8 @@
 """The command `python -m tests.benchmarks [--peers] [--quick] [--only PART,...]`.
 
 It measures, and writes a report with plots. With `--summary`, it writes packaging/BENCHMARKS.md from the last run.
-The exit code is 1 if a measurement broke, and 0 otherwise, whatever the figures are. If one part breaks, the others are
-still measured.
+The exit code is 1 if a measurement broke, or if `--summary` finds no run. Otherwise, it is 0, whatever the figures are.
+If one part breaks, the others are still measured.
 """
 
 from __future__ import annotations

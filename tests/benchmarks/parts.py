@@ -49,8 +49,8 @@ class Setup:
     def idle_s(self) -> float:
         """The time for which an idle process is watched, in seconds.
 
-        The gateway's regular checks run every 5, 10 or 15 s and coincide every 30 s. A shorter time would include too
-        many or too few of them.
+        The gateway's regular checks run every 5, 10 or 15 s and coincide every 30 s. A shorter time, as in a quick
+        run, includes too many or too few of them.
         """
         return 5.0 if self.quick else 30.0
 

@@ -224,7 +224,7 @@ def test_cache_30_processes_that_write_at_once_tear_nothing(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("change", [{"direct_tools": True}, {"title": "x"}, {"tools": {}}, {"include_tools": ("a",)}])
 def test_settings_of_the_view_leave_an_entry_valid(change: dict[str, Any]) -> None:
-    """An entry holds the server's own names, so prefixes do not affect it."""
+    """An entry holds the server's own lists, so settings that only change what clients see do not affect it."""
     server = ServerConfig("s", command="c")
     assert launch_hash(replace(server, **change)) == launch_hash(server)
 

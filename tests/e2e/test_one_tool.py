@@ -77,7 +77,7 @@ async def test_a_model_searches_describes_calls_and_reads_a_long_result_to_its_e
         assert (await said(client)).startswith("MCP: 0/7 servers, 31 tools")
         assert (await said(client, search="make an invoice")).startswith("invoices_create_invoice(name: string)")
         assert "name (string) *required*" in await said(client, describe="invoices_create_invoice")
-        await gateway.state("invoices", "connected")  # although nothing has called it yet
+        await gateway.state("invoices", "connected")  # although none of its tools has been called yet
         wrong = await mcp(client, tool="invoices_create_invoice", args={"nam": "x"})
         assert wrong["isError"] is True
         got = await mcp(client, tool="invoices_create_invoice", args={"name": "x"})
