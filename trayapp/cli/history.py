@@ -114,7 +114,7 @@ def show(number: int, as_json: bool) -> None:
 
 
 def pretty(text: str) -> str:
-    """Return JSON text indented. Text that is not JSON was cut: return it with ` ...` at its end."""
+    """Return JSON text indented. Any other text is JSON that was cut, and gets ` ...` at its end."""
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except ValueError:

@@ -388,8 +388,8 @@ def _hidden(new: list[ImportOffer], hide: bool | None, asks: bool) -> list[Impor
 def _write(taken: Sequence[ImportOffer], store: ConfigStore) -> list[ImportOffer]:
     """Write the servers, and return the written ones.
 
-    The user's own servers go into servers.yaml in one edit. Servers of a folder go into its project file. A server that
-    cannot be written does not stop the others. If none of the user's own servers can be written, the first error is
+    The user's own servers go into servers.yaml in one edit. Those that cannot be written are skipped with a note. If
+    none can be written, the first error is raised. Servers of a folder go into its project file, and any error there is
     raised. Servers from a folder's own files need a separate approval.
     """
     mine = [offer for offer in taken if offer.found.folder is None]

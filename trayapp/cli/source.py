@@ -382,7 +382,7 @@ def tool_lines(source: Source) -> Iterator[str]:
 def _show(name: str, proposal: Proposal, tell: Callable[..., None], *, here: bool) -> None:
     """Print a proposal with `tell`: every fact that decides what would run, its tools, and the values that it needs.
 
-    `here`: the server would run in the current folder if its command has relative paths.
+    `here`: a command with relative paths would run in the current folder, unless the entry sets another one.
     """
     source = proposal.source
     words = [str(word) for word in source.entry.get("args") or []]
@@ -429,7 +429,10 @@ def _filled(name: str, source: Source, answers: Answers) -> tuple[dict[str, Any]
 
 
 def _checked(source: Source, variable: Variable, text: str) -> str:
-    """Return a given value as the server gets it. Raises UsageError with the value's field in the panel's form."""
+    """Return a given value as the server gets it.
+
+    For an invalid value, raises UsageError with the value's field in the panel's form.
+    """
     try:
         return variable.checked(own_part(source, variable, text))
     except UsageError as error:

@@ -137,7 +137,10 @@ def cost_lines(found: dict[str, Any]) -> list[str]:
 
 
 def _unused_lines(unused: dict[str, Any]) -> list[str]:
-    """Return lines with the tools not called in the last month of history; [] if the history is shorter than a day."""
+    """Return lines with the tools not called in the last month of history.
+
+    Return [] if there are none, or if the history is shorter than a day.
+    """
     tools, span_s = unused["tools"], time.time() - unused["since"]
     if not tools or span_s < DAY_S:
         return []

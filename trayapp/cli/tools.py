@@ -89,7 +89,7 @@ def note_of(row: Row) -> str:
 
 
 def reasons(rows: list[Row]) -> list[str]:
-    """Return why tools are withheld, one line per tool."""
+    """Return a blank line, then a line for each withheld tool with the reason; [] if none is withheld."""
     lines = [f"{name_of(row)} is withheld: {one_line(row['withheld'])}" for row in rows if row["withheld"]]
     return ["", *lines] if lines else []
 

@@ -98,7 +98,10 @@ def found_clients(context: ClientsContext) -> list[ClientStatus]:
 
 
 def client_state(name: str, context: ClientsContext) -> ClientStatus:
-    """Return the state of a client, "unreadable" for an invalid file. Raises UsageError for an unknown name. Blocks."""
+    """Return the state of a client; "unreadable" if its file cannot be read or parsed. Blocks.
+
+    Raises UsageError for an unknown name.
+    """
     client = find_client(name)
     place = locate(client, context.machine)
     if not place.found:

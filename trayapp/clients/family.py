@@ -33,7 +33,10 @@ class Family(Protocol):
         ...
 
     def lines(self, text: str, path: Keys) -> dict[str, int]:
-        """Return the line (1-based) of each key of the mapping at `path` that can be located in a readable text."""
+        """Return the line (1-based) of each key of the mapping at `path`. The text must be readable.
+
+        Keys that cannot be located are left out.
+        """
         ...
 
 

@@ -109,7 +109,10 @@ def _invalid_names(config: Config) -> list[str]:
 
 
 def _same_launch(other: ServerConfig, found: ServerConfig, in_file: bool) -> bool:
-    """Return True if both start the same way. Without a folder, `found` matches any folder and scope."""
+    """Return True if both start the same way.
+
+    Folder and scope are not compared if `found` has no folder, and `other` is `in_file` or has no folder either.
+    """
     if found.cwd in (None, "~") and (in_file or other.cwd in (None, "~")):
         other, found = (replace(each, cwd=None, scope="shared") for each in (other, found))
     return launch_settings(other) == launch_settings(found)
@@ -224,7 +227,7 @@ class ImportedServer:
 
 @dataclass(frozen=True, slots=True)
 class RestoredFile:
-    """The result of putting servers back. `whole`: all of the previous text is back. `why_not`: why it failed."""
+    """The result of putting servers back. `whole`: all of the previous text is back. `why_not`: why it failed, if it did."""
 
     move: Move
     whole: bool = False

@@ -137,7 +137,7 @@ class SearchIndex:
         """Return the best matches of all servers or one, best first, among the (server, name) keys in `allowed`.
 
         A smaller `limit` returns the first of the same hits. The same tool of several servers is one hit. Without
-        words, return the server's tools by exposed name. Raises EmptyQueryError if neither is given.
+        words, return the server's tools by exposed name. Raises EmptyQueryError without words and `server`.
         """
         among = range(1, self._next) if server is None else self._numbers.get(server, range(0))
         if not words.strip():
