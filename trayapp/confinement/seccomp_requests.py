@@ -130,10 +130,13 @@ def _times(pid: int, name: str, address: int) -> bytes | None:
     """Return the times at an address as two `struct timespec`, or None for the current time."""
     if not address:
         return None
+    size = 16 if name == "utime" else 32
+    times = read_memory(pid, address, size)
+    if len(times) < size:
+        raise OSError(errno.EFAULT, "the memory ends there")
     if name == "utime":
-        accessed, modified = struct.unpack("qq", read_memory(pid, address, 16))
+        accessed, modified = struct.unpack("qq", times)
         return struct.pack("4q", accessed, 0, modified, 0)
-    times = read_memory(pid, address, 32)
     if name == "utimensat":
         return times
     accessed, micro, modified, other = struct.unpack("4q", times)
@@ -147,6 +150,8 @@ def _times(pid: int, name: str, address: int) -> bytes | None:
 
 def read_memory(pid: int, address: int, size: int) -> bytes:
     """Return the bytes at an address, fewer if the memory ends there. Raises OSError."""
+    if address >> 63:  # a program has no such addresses, and os.pread takes none
+        raise OSError(errno.EFAULT, "no address of a program")
     memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.pread(memory, size, address)
