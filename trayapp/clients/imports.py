@@ -227,7 +227,7 @@ class ImportedServer:
 
 @dataclass(frozen=True, slots=True)
 class RestoredFile:
-    """The result of putting servers back. `whole`: all of the previous text is back. `why_not`: why it failed, if it did."""
+    """The result of putting servers back. `whole`: all of the previous text is back. `why_not`: the error, if any."""
 
     move: Move
     whole: bool = False

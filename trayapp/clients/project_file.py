@@ -56,7 +56,7 @@ def add_server(path: Path, name: str, entry: Mapping[str, Any], trust: TrustStor
 def remove_server(path: Path, name: str, trust: TrustStore) -> bool:
     """Remove a server from a project's file. Return True if the file was removed, too. Blocks.
 
-    Our own file is removed with its last server, because an empty file would still hide files in the folders above.
+    Our own file is removed if nothing is left in it, because an empty file would still hide files in the folders above.
     Raises ServerNotFoundError, StorageError, UnparsableError, EditRefusedError.
     """
     _edit(path, trust, lambda text: _removed(path, text, name))
