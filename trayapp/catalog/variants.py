@@ -17,8 +17,8 @@ VARIANTS_MOST = 8  # variants per server; the least recently read ones are dropp
 
 Names = Mapping[str, frozenset[str]]  # list -> names of its items
 
-# Members of an offer that may differ by era -> the value of `older_MEMBER` if the older era has none. If
-# `older_MEMBER` is None, both eras have the same value.
+# Members of an offer that may differ by era -> the value of `older_MEMBER` if the older era has no such member.
+# `older_MEMBER` is None if both eras have the same value.
 ABOUT: Mapping[str, Any] = {"instructions": "", "capabilities": {}}
 OF_NEWER = ("ttl_ms", "results")  # always from the newer era, whichever era was read last
 

@@ -173,7 +173,7 @@ def _show_form() -> int:
 def _take_form(text: str) -> int:
     """Import the servers that the user chose on a page of the panel, and remove them from the AI tools' files.
 
-    The form is `{"servers": [mark], "keep": true}`; `keep`: put their secrets into the keyring. Raises UsageError.
+    The form is `{"servers": [mark], "keep": true}`. With `keep`, secrets go into the keyring. Raises UsageError.
     """
     try:
         form = json.loads(text)
@@ -306,7 +306,7 @@ def _show(found: Sequence[ImportOffer], reading: FoundServers, machine: Machine,
 
 
 def _by_folder(reading: FoundServers) -> list[tuple[Path, list[str]]]:
-    """Return the other folders for which an AI tool has servers, each with their names."""
+    """Return the other folders for which an AI tool has servers, with the servers' names."""
     found: dict[Path, list[str]] = {}
     for folder, name in reading.elsewhere:
         found.setdefault(folder, []).append(name)
@@ -469,7 +469,7 @@ def _server_json(offer: ImportOffer) -> dict[str, Any]:
 
 
 def _mark(offer: ImportOffer) -> str:
-    """Return a hash of a server as it would be imported, without secrets. It ensures that the user saw this server."""
+    """Return a hash of a server as it would be imported, without secrets: proof that the user saw it."""
     found = offer.found
     entry = without_secrets(offer.name, found.entry)
     shown = [offer.name, found.client.name, str(found.file), str(found.folder), entry]
