@@ -79,7 +79,8 @@ def repair(schema: Any) -> Schema | WithheldTool:
 
     Parameters in a `oneOf`, `anyOf`, `allOf` or `$ref` at the top move there, too. The result allows all that the
     original allows. A value that is not a schema becomes one for any object. Return the same object if nothing was
-    wrong. Return a WithheldTool if the schema describes no object, or requires headers that no client may send.
+    wrong. Return a WithheldTool if the schema describes no object, has a list of properties or an unresolvable `$ref`
+    at the top, or requires headers that no client may send.
     """
     if not isinstance(schema, dict):
         return {"type": "object", "properties": {}}
