@@ -148,7 +148,7 @@ def switch(target: str, enabled: bool, as_json: bool) -> None:
 
 
 def left_out(server: str, glob: str) -> list[str]:
-    """Ask a running gateway which newly enabled tools a pattern or their disabled server still hides.
+    """Ask a running gateway which tools that match `glob` a pattern or their disabled server hides.
 
     Return at most one note.
     """
