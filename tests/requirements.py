@@ -364,7 +364,7 @@ REQUIREMENTS: dict[str, str] = {
     "tray-child-table": "Only the pairs in the table change the state of the gateway's process, and others raise.",
     "tray-restart": "A killed gateway is noticed by the end of its stream and started again, and clients continue.",
     "tray-crash-loop": "After 5 crashes in 2 min, nothing is started until the user chooses Retry.",
-    "tray-hung": "A gateway without a sign of life is shown so, and then ended and replaced if it is the tray's.",
+    "tray-hung": "A gateway without a heartbeat is shown as hung, and replaced if the tray started it.",
     "tray-attached": "A gateway that the user started is attached, never killed, and left running by Quit.",
     "tray-adopts": "A gateway that a shim or an earlier tray started is restarted and ended like the tray's own.",
     "tray-first": "While a tray starts or ends a gateway, shims wait for that gateway instead of starting another.",

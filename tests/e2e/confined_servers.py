@@ -390,7 +390,7 @@ def comparable(server: Server, tool: str, result: Any) -> str:
         return failed
     if tool == "get-env":
         shown = json.loads(result["content"][0]["text"])
-        return json.dumps({name: value for name, value in shown.items() if name not in ENVIRONMENT})
+        return failed + json.dumps({name: value for name, value in shown.items() if name not in ENVIRONMENT})
     text = json.dumps(result, ensure_ascii=False)
     for pattern in server.varies:
         text = re.sub(pattern, "VARIES", text)

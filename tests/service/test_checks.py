@@ -353,7 +353,7 @@ def test_a_port_that_somebody_else_has_is_a_note(world: CheckContext) -> None:
     assert gateway.http_port(world)[0].message == "HTTP is switched off"
 
 
-@pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="only root can be somebody else")
+@pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="only root can act as another user")
 @pytest.mark.requirement("doctor-findings", "http-token-port")
 def test_a_port_that_another_user_holds_is_a_problem_and_names_the_user(world: CheckContext) -> None:
     script = (

@@ -272,7 +272,7 @@ except OSError:
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can be somebody else")
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can act as another user")
 async def test_another_user_is_sent_away_even_where_the_folder_lets_him_in(home: Path) -> None:
     home.chmod(0o777)
     path = home / "open.sock"

@@ -166,7 +166,9 @@ def _invisible(text: str) -> Iterator[Hidden]:
         many = sum(map(len, runs)) >= STEGANOGRAPHY or max(map(len, runs)) >= SELECTOR_RUN
         serious = many or _BETWEEN_LETTERS.search(rest) is not None or _AFTER_WORD.search(rest) is not None
         kinds = " ".join(sorted(f"U+{ord(letter):04X}" for letter in set("".join(runs)))[:5])
-        yield Hidden("hidden.zero-width", serious, f"It has {sum(map(len, runs))} invisible characters: {kinds}")
+        count = sum(map(len, runs))
+        shown = f"{count} invisible character{'s' if count > 1 else ''}"
+        yield Hidden("hidden.zero-width", serious, f"It has {shown}: {kinds}")
 
 
 def bared(text: str) -> str:

@@ -23,7 +23,8 @@ from trayapp.model.config import HttpSettings
 
 pytestmark = pytest.mark.anyio
 as_root = pytest.mark.skipif(
-    sys.platform != "linux" or os.getuid() != 0, reason="only root can be somebody else, only Linux tells who is"
+    sys.platform != "linux" or os.getuid() != 0,
+    reason="only root can act as another user, and only Linux shows whose connection it is",
 )
 
 NOBODY = 65534
