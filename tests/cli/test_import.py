@@ -115,6 +115,19 @@ def test_servers_of_one_folder_go_into_the_file_of_its_project_which_is_trusted(
     assert json.loads(person.says("trust", ".", "--json").stdout)["trusted"] is True
 
 
+def test_a_project_file_that_cannot_be_edited_holds_up_no_other_server(
+    person: Person, cursor: Path
+) -> None:
+    projects = {str(person.folder): {"mcpServers": {"pp": {"command": "p"}}}}
+    person.file(".claude.json", json.dumps({"projects": projects}))
+    (person.folder / ".multi-mcp.yaml").write_text("x-own: &a {}\nservers: *a\n", encoding="utf-8")
+    done = person.says("import", "--yes")
+    assert (done.returncode, configured(person)) == (0, {"gh": "gh", "fs": "fs"})
+    assert "pp was not imported: " in done.stderr
+    assert person.gets("import", "--undo", "--dry-run")["removed"] == ["fs", "gh"]
+    assert person.says("import", "claude-code", "--yes").returncode != 0
+
+
 def test_what_a_project_file_of_multi_mcp_holds_is_not_imported(person: Person) -> None:
     (person.folder / ".mcp.json").write_text('{"mcpServers": {"m": {"command": "x"}}}', encoding="utf-8")
     assert person.gets("import", "claude-code") == {"servers": [], "problems": [], "moved": []}

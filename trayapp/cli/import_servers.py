@@ -388,33 +388,36 @@ def _hidden(new: list[ImportOffer], hide: bool | None, asks: bool) -> list[Impor
 def _write(taken: Sequence[ImportOffer], store: ConfigStore) -> list[ImportOffer]:
     """Write the servers, and return the written ones.
 
-    The user's own servers go into servers.yaml in one edit. Those that cannot be written are skipped with a note. If
-    none can be written, the first error is raised. Servers of a folder go into its project file, and any error there is
-    raised. Servers from a folder's own files need a separate approval.
+    The user's own servers go into servers.yaml in one edit, and those of a folder into its project file. Servers that
+    cannot be written are skipped with a note. If none can be written, the first error is raised. Servers from a
+    folder's own files need a separate approval.
     """
-    mine = [offer for offer in taken if offer.found.folder is None]
-    refused: dict[str, MultiMcpError] = {}
+    refused: dict[int, MultiMcpError] = {}  # place in `taken` -> why it is not written
+    mine = [(at, offer) for at, offer in enumerate(taken) if offer.found.folder is None]
 
     def change(text: str) -> str:
         refused.clear()
-        for offer in mine:
+        for at, offer in mine:
             try:
                 text = add_server(text, offer.name, offer.written(), store.path.name)
             except (EditRefusedError, UsageError) as error:
-                refused[offer.name] = error
+                refused[at] = error
         return text
 
     if mine:
         store.edit(change)
-    if mine and len(refused) == len(mine):
-        raise next(iter(refused.values()))
-    for name, error in refused.items():
-        note(one_line(f"{name} was not imported: {error.title}"))
-    for offer in taken:
+    for at, offer in enumerate(taken):
         if offer.found.folder is not None:
             trust = None if offer.found.from_project else own_trust()
-            project_file.add_server(_file_of(offer, store), offer.name, offer.written(), trust)
-    return [offer for offer in taken if offer.found.folder is not None or offer.name not in refused]
+            try:
+                project_file.add_server(_file_of(offer, store), offer.name, offer.written(), trust)
+            except MultiMcpError as error:
+                refused[at] = error
+    if taken and len(refused) == len(taken):
+        raise next(iter(refused.values()))
+    for at, reason in refused.items():
+        note(one_line(f"{taken[at].name} was not imported: {reason.title}"))
+    return [offer for at, offer in enumerate(taken) if at not in refused]
 
 
 def _tell(taken: Sequence[ImportOffer], moved: Sequence[Move], machine: Machine, store: ConfigStore) -> None:
