@@ -115,9 +115,7 @@ def test_servers_of_one_folder_go_into_the_file_of_its_project_which_is_trusted(
     assert json.loads(person.says("trust", ".", "--json").stdout)["trusted"] is True
 
 
-def test_a_project_file_that_cannot_be_edited_holds_up_no_other_server(
-    person: Person, cursor: Path
-) -> None:
+def test_a_project_file_that_cannot_be_edited_holds_up_no_other_server(person: Person, cursor: Path) -> None:
     projects = {str(person.folder): {"mcpServers": {"pp": {"command": "p"}}}}
     person.file(".claude.json", json.dumps({"projects": projects}))
     (person.folder / ".multi-mcp.yaml").write_text("x-own: &a {}\nservers: *a\n", encoding="utf-8")
