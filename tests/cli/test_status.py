@@ -163,7 +163,7 @@ def test_stale_and_withheld_tools_are_noted() -> None:
     assert row[2:] == (
         "2 of 5",
         "0",
-        "1 tool is gone (which: multi-mcp list a --stale); 2 held back (why: multi-mcp list a --withheld)",
+        "1 tool is gone (which: multi-mcp list a --stale); 2 withheld (why: multi-mcp list a --withheld)",
     )
     row = view.table(snapshot(server("a", tools=ToolCounts(3, 2, 1))).to_json()).rows[0]
     assert row[2:] == ("2", "0", "1 tool is gone (which: multi-mcp list a --stale)")
@@ -172,7 +172,7 @@ def test_stale_and_withheld_tools_are_noted() -> None:
 def test_tools_that_wait_for_the_user_are_told_once() -> None:
     waiting = replace(server("chrome", State.IDLE, tools=ToolCounts(32, 31, 0, 1)), approvals=("css",))
     row = view.table(as_sent(snapshot(waiting))).rows[0]
-    assert row[2:] == ("32", "0", "1 tool waits for you: multi-mcp approve chrome")
+    assert row[2:] == ("32", "0", "1 tool waits for your approval: multi-mcp approve chrome")
 
 
 def test_a_problem_without_a_line_or_file_says_what_it_knows() -> None:
@@ -235,7 +235,7 @@ def test_a_keyring_that_keeps_nothing_is_told(state: KeyringState | None, told: 
 def test_tools_that_wait_for_an_approval_are_a_note_with_the_command() -> None:
     waiting = replace(server("gh", State.IDLE), approvals=("a", "b"))
     shown = "\n".join(view.lines(snapshot(waiting).to_json()))
-    assert "2 tools wait for you: multi-mcp approve gh" in shown
+    assert "2 tools wait for your approval: multi-mcp approve gh" in shown
 
 
 @pytest.mark.requirement("confine-refused", "confine-or-not")

@@ -1,7 +1,7 @@
 """`multi-mcp logs`: the last lines of the gateway's log or of a server's stderr, and new lines with --follow.
 
-A log may be rotated between two reads, so no file stays open. A missing file counts as empty. Other errors raise
-OSError.
+No file stays open between two reads, because Windows cannot rotate an open file. A missing file counts as empty. Other
+errors raise OSError.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from trayapp.model.redact import redacted
 from trayapp.model.text import clean, one_line
 from trayapp.wire.control import SNAPSHOT, ControlError
 
-READ_LONGEST = 16 * 1024 * 1024  # bytes, read from a file's end; logs are rotated at an eighth of this size
+READ_LONGEST = 16 * 1024 * 1024  # the most bytes to read from a file's end; logs are rotated at an eighth of this size
 Identity = tuple[int, int]  # device and inode of a file, which do not change when it is rotated
 LINES = 50
-LOOKED_THROUGH = 10_000  # lines of the gateway's log to search for a server
-WARNINGS = 5  # lines of the gateway's log about a server, shown below the server's own lines
+LOOKED_THROUGH = 10_000  # how many of the last lines of the gateway's log are searched for a server's name
+WARNINGS = 5  # the most warnings of the gateway's log about a server, shown below the server's own lines
 FOLLOW_S = 0.3  # pause between two reads; short enough to look immediate
 
 
@@ -59,14 +59,17 @@ def logs_verb(server: str | None, follow: bool, count: int, as_json: bool) -> No
         note(f"There is no log of {one_line(server) if server else 'the gateway'} yet")
     if lines or as_json:
         show(lines)
-    if warnings:  # a server that hangs does not log the reason itself
+    if warnings:  # only the gateway logs that a server hangs
         note("", "The gateway's log has these warnings about it:", *warnings)
     for came in followed(log, pause) if follow else ():
         show(came)
 
 
 def lines_about(server: str) -> list[str]:
-    """Return the lines of the gateway's log that name this server. A server at a URL has no log of its own."""
+    """Return the lines that name this server, among the last lines of the gateway's log.
+
+    They are the only ones about a server at a URL, which has no log of its own.
+    """
     log = LogFile(find_paths(os.environ).log_dir / GATEWAY_LOG)
     return [line for line in log.last(LOOKED_THROUGH) if names_server(line, server)]
 
@@ -122,7 +125,7 @@ class LogFile:
     def last(self, count: int) -> list[str]:
         """Return the last `count` complete lines, including lines of the rotated file if this one has fewer.
 
-        `more` continues after them.
+        The next call of `more` returns the lines after them.
         """
         older: list[bytes] = []
         lines = self._read_on()
@@ -135,7 +138,7 @@ class LogFile:
         return _fit([self._unfinished] if self._unfinished else [])
 
     def more(self) -> list[str]:
-        """Return the lines completed since the last read."""
+        """Return the lines completed since the last read, even if the file was rotated in between."""
         return _fit(self._read_on())
 
     def _read_on(self) -> list[bytes]:

@@ -23,21 +23,21 @@ from trayapp.service.pause import PausedError
 from trayapp.wire.control import DEFAULT_TIMEOUT_S, SETTLE, ControlClient, ControlError
 from trayapp.wire.rundir import run_dir
 
-SETTLED_S = 10.0  # limit for a new gateway to list tools that it does not know yet
+SETTLED_S = 10.0  # the longest wait for a new gateway to list tools that it does not know yet
 STARTS = "trayapp.cli.starts"  # key in a context's meta: the verb may start a gateway
 FLOW = "trayapp.cli.flow"  # key in a context's meta: the verb is a step of a longer flow, which prints the next step
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 UNKNOWN = frozenset({"server_not_found", "tool_not_found"})  # codes of errors that --project may solve
-DISCOVERY_TIMEOUT_S = 120.0  # servers whose tools are unknown, such as a project's, are started first
+DISCOVERY_TIMEOUT_S = 120.0  # generous: servers whose tools are unknown, such as a project's, are started first
 
 
 def verb(
     name: str, *lines: str, json: bool = True, group: click.Group | None = None
 ) -> Callable[[Callable[..., object]], click.Command]:
-    """Make a function the verb `name`, with these examples at the end of its help.
+    """Return a decorator that makes a function the verb `name`. `lines`: the examples at the end of its help.
 
-    `json`: add the option --json as the parameter `as_json`. `group`: the verb that it becomes a subcommand of.
+    `json`: add the option --json as the parameter `as_json`. `group`: the parent of a subcommand.
     """
 
     def make(function: Callable[..., object]) -> click.Command:
@@ -52,7 +52,10 @@ def verb(
 
 
 def project_option(function: Function) -> Function:
-    """Add the option --project. Without it, a verb applies to the user's own servers in every folder."""
+    """Add the option --project to a verb and return the verb.
+
+    Without the option, the verb applies to the user's own servers, whatever the current folder is.
+    """
     kind = click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
     help_text = "Act as a session in this folder, with the servers of its trusted project."
     return click.option("--project", metavar="DIR", type=kind, help=help_text)(function)
@@ -64,14 +67,15 @@ def of_project(project: Path | None) -> dict[str, str]:
 
 
 def examples(*lines: str) -> str:
-    """Return the examples at the end of a verb's help."""
+    """Return these examples as the text at the end of a verb's help."""
     return "\b\n" + "\n".join(f"{'Example: ' if n == 0 else '         '}{line}" for n, line in enumerate(lines))
 
 
 def gateway(timeout: float | None = DEFAULT_TIMEOUT_S) -> ControlClient:
-    """Connect to this user's gateway. `timeout`: seconds for each answer. Raises NoGatewayError.
+    """Return a client connected to this user's gateway. Raises NoGatewayError.
 
     A verb with a `start_option` starts a gateway if none runs, unless multi-mcp is paused or --no-start was given.
+    `timeout`: seconds to wait for each answer, None for no limit.
     """
     run = run_dir(os.environ)
     try:
@@ -97,8 +101,8 @@ def start_option() -> click.Option:
 def start_gateway(run: str, *, linger: bool, settles: bool = False) -> int:
     """Start a gateway in the background, wait until it is ready, and return its process id. Raises NoGatewayError.
 
-    `linger`: the gateway ends some time after its last use. `settles`: also wait up to SETTLED_S
-    for servers whose tools are not known yet.
+    `linger`: the gateway ends some time after its last use. `settles`: also wait until the tools of all servers are
+    known, for at most SETTLED_S seconds.
     """
     from trayapp.config.paths import find_paths
     from trayapp.service.gateway_launch import await_ready, start_detached
@@ -124,7 +128,8 @@ def ask(
 ) -> Any:
     """Send one control request and return its result. Raises NoGatewayError, ControlError.
 
-    `timeout`: seconds for an answer. `heard` is called with each of the gateway's notes on its answer.
+    `timeout`: seconds to wait for the result, None for no limit. `heard` is called with each note that the gateway
+    sends about the result.
     """
     with gateway(timeout) as client:
         return client.call(method, params, heard)
@@ -166,7 +171,10 @@ def list_command(folder: Path) -> str:
 
 @contextmanager
 def project_hint(project: Path | None) -> Iterator[None]:
-    """If the block fails because of an unknown name inside a project, add the hint that --project may be needed."""
+    """If the block fails because of an unknown name, add the hint to pass --project, and raise the error again.
+
+    The hint is added only in the folder of a project, and if --project was not passed.
+    """
     try:
         yield
     except ControlError as error:

@@ -1,7 +1,7 @@
 """Terminal input and output of verbs: lines, JSON, tables, a spinner, questions, and decisions left to a person.
 
-`guarded` turns a verb's failure into two lines and an exit code. Untrusted text is cleaned before it is printed. rich
-is imported only for a terminal, since its import is slow. A script that decides for a person must declare it
+`guarded` prints a verb's error in two lines and returns its exit code. Untrusted text is cleaned before it is printed.
+rich is imported only for a terminal, since its import is slow. A script that decides for a person must declare it
 (MULTI_MCP_UNATTENDED).
 """
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 _UNSAFE_JSON = re.compile(f"{CONTROLS.pattern}|[\u2028\u2029\ud800-\udfff]")
 GAP = "  "
-COLUMN_KEPT = 40  # characters that a middle column may take on a narrow terminal
-LAST_KEPT = 24  # characters that the last column needs to stay beside the others
+COLUMN_KEPT = 40  # the most characters of a middle column on a narrow terminal
+LAST_KEPT = 24  # with fewer characters left, the last column moves to its own line
 Row = Sequence[str]
 _COMMAND = re.compile(rf"(?<![\w./\\-]){PROGRAM}(?= (?:--help|VERB|{'|'.join(VERBS)})(?![\w-]))")
 
@@ -174,7 +174,7 @@ def await_input(source: int | None, seconds: float | None = None) -> None:
     """Wait until the descriptor `source` (None: no descriptor) is readable, for at most `seconds` (None: no limit).
 
     Raises BrokenPipeError as soon as the reader of stdout is gone. On Windows, where stdout cannot be watched, and in a
-    process without stdout, only sleep for `seconds`. There, return immediately if no limit is given.
+    process without stdout, only sleep for `seconds`, or return immediately if that is None.
     """
     if sys.platform == "win32" or sys.stdout is None:
         time.sleep(seconds or 0.0)
@@ -258,12 +258,12 @@ def agreed(question: str, *, default: bool = False) -> bool:
     return click.confirm(one_line(question), default=default)
 
 
-OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errors of stdout, unless they name a file
+OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errors of stdout if they name no file
 INTERRUPTED = 130  # the shell's exit code for a program ended by Ctrl-C
 
 
 def guarded(work: Callable[[list[str]], object], argv: list[str]) -> int:
-    """Run `work` on the arguments, and return its exit code, or the exit code of the error that it raised.
+    """Run `work` on the arguments, report its error if it fails, and return the exit code.
 
     Raises BrokenPipeError, and OSError if stdout is full.
     """
@@ -278,7 +278,7 @@ def guarded(work: Callable[[list[str]], object], argv: list[str]) -> int:
 
 
 def report(error: MultiMcpError | click.ClickException | OSError, *, as_json: bool) -> int:
-    """Print what happened and what to do on stderr, with --json also on stdout. Return the exit code.
+    """Print an error and its hint on stderr, with `as_json` also on stdout. Return the exit code.
 
     Raises the error itself if it shows that stdout is closed or full.
     """

@@ -16,8 +16,8 @@ from trayapp.model.text import one_line
 from trayapp.service.desktop_programs import open_url
 from trayapp.wire.control import PANEL
 
-LONGEST = 8000  # characters; some browsers and desktops do not pass on longer addresses
-OPENED_S = 0.5  # an opener that still runs after this time has found a browser
+LONGEST = 8000  # characters of a link; some browsers and desktops do not open longer ones
+OPENED_S = 0.5  # seconds; if the command that opens a browser still runs after this time, it has found one
 
 
 @verb("panel", "multi-mcp panel", "multi-mcp panel --no-browser")

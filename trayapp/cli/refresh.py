@@ -1,4 +1,4 @@
-"""`multi-mcp refresh` and `multi-mcp reconnect`: have the gateway list tools or connect now, for one server or all."""
+"""`multi-mcp refresh` and `multi-mcp reconnect`: list the tools of one server or of all again, or reconnect them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def refresh_verb(server: str | None, as_json: bool) -> int:
     """
     with waiting(f"Asking {server or 'all servers'} for tools", quiet=as_json):
         servers = ask(REFRESH, {"server": server}, timeout=None)["servers"]
-    return print_outcomes(servers, server, as_json, change_text, "No servers to ask")
+    return print_outcomes(servers, server, as_json, change_text, "No enabled servers to refresh")
 
 
 @verb("reconnect", "multi-mcp reconnect github")
@@ -50,8 +50,8 @@ def print_outcomes(
 ) -> int:
     """Print a line for each server, or one JSON document. Return the exit code of the first failure, or 0.
 
-    `asked`: the server that the user named, if any. Raises ControlError if that server failed. `words`: returns what to
-    print about a server that did not fail. `none`: the line to print if there are no servers.
+    `asked`: the server that the user named, None for all. If that server failed, raises ControlError. `words`: called
+    with the outcome of a server that did not fail, returns the text to print. `none`: printed if there are no servers.
     """
     if asked is not None and servers[asked]["error"] is not None:
         raise as_error(servers[asked]["error"])

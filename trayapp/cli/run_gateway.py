@@ -56,7 +56,7 @@ def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
     """Run the gateway until it stops, and return the exit code. Raises AlreadyRunningError, StorageError."""
     lock = GatewayLock(run_dir(os.environ))
     lock.acquire()  # before the imports: if many gateways start at the same time, all but one end early
-    gc.disable()  # a start makes many objects but no garbage; the gateway collects garbage once it has served a client
+    gc.disable()  # a start makes many objects but no garbage; the gateway enables gc once it has served a client
     from trayapp.gateway.main import MAKES_ROOM, run_gateway
 
     code = run_gateway(

@@ -38,7 +38,7 @@ def secret_verb() -> None:
 @click.argument("name")
 @click.argument("value", nargs=-1, metavar="")
 def set_verb(name: str, value: tuple[str, ...], as_json: bool) -> None:
-    """Keep a value under NAME. It is asked for, or read from stdin."""
+    """Keep a value under NAME. You type it when asked, or pass it on stdin."""
     if value:
         title = "A secret on the command line is visible to every program"
         raise UsageError(title, f"Type it when asked, or pass it on stdin: multi-mcp secret set {name}")
@@ -76,8 +76,9 @@ def delete_verb(name: str, as_json: bool) -> None:
 def may_keep(names: Sequence[str], hide: bool | None, asks: bool) -> bool:
     """Return True to keep these secrets out of the file, according to the option `hide` or the user's answer.
 
-    Ask only if `hide` is None and `asks` is True. This machine must also be able to keep secrets, or the passphrase of
-    an encrypted file must be set. In the second case, a yes also sets `token_store: file`.
+    The user is asked only if `hide` is None, `asks` is True, and this machine can keep secrets or the passphrase of an
+    encrypted file is set. In the last case, a yes also sets `token_store: file`. Without a question, return `hide is
+    True`.
     """
     if hide is not None or not asks:
         return hide is True
@@ -102,7 +103,7 @@ def keep_all(secrets: Sequence[Secret], *, insist: bool) -> set[str]:
     `insist`: if any secret cannot be kept, keep none and raise MultiMcpError.
     """
     refused: dict[str, MultiMcpError] = {}
-    keyring: MultiMcpError | None = None  # the error of an unusable keyring: do not ask the user again
+    keyring: MultiMcpError | None = None  # the error of an unusable keyring, for all later secrets
     for secret in secrets:
         error = keyring or _kept(secret)
         if error is not None:

@@ -27,7 +27,7 @@ from trayapp.wire.control import SETTLE, SNAPSHOT, ControlClient
 from trayapp.wire.rundir import run_dir
 
 QUESTION = "which MCP servers do you have?"
-SERVERS_S = 90.0  # time for new servers to start: npx and uvx may download their packages first
+SERVERS_S = 90.0  # the longest wait for new servers to start: npx and uvx may download their packages first
 STEP_S = 1.0  # pause between two checks of servers that are still starting
 
 
@@ -152,7 +152,7 @@ def _show_servers() -> None:
 def _outcome(server: dict[str, Any], is_over: bool) -> str:
     """Return a line with the number of a server's tools, or why it does not work; "" if neither is known yet.
 
-    `is_over`: no server is being asked for its tools anymore.
+    `is_over`: the gateway has finished listing tools, so a server without any has 0 tools.
     """
     name, tools = one_line(server["name"]), server["tools"]["enabled"]
     if server["error"] is not None:
@@ -163,9 +163,9 @@ def _outcome(server: dict[str, Any], is_over: bool) -> str:
 
 
 def _undo(click_context: click.Context, dry_run: bool) -> int:
-    """Remove our entries from the AI tools' files, then put back their own servers, and print what stays.
+    """Remove our entries from the AI tools' files, put their own servers back, and print what stays on this machine.
 
-    Return the exit code.
+    Return the exit code. With `dry_run`, only print what would be done.
     """
     context = own_context()
     backups = [backup_of(state.file) for state in found_clients(context)]

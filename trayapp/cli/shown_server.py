@@ -28,10 +28,10 @@ _LOADS_CODE = re.compile(
 )
 
 
-# Characters that occur in code but not in secrets. Redaction must not hide code that would run.
+# Characters that occur in code but not in secrets. Words with one are not redacted: the user must see what would run.
 _CODE = re.compile(r"[()`;|&\n]")
-_CONNECTION = re.compile(r"(?:[A-Za-z][\w .]{0,40}=[^;()`|&\n$<>]{0,200};?){2,40}")  # `Host=a;Password=b` is not code
-_REFERENCE = re.compile(r"\$\{(?:keyring:|env:)?[\w.-]+\}")  # refers to a secret without containing it
+_CONNECTION = re.compile(r"(?:[A-Za-z][\w .]{0,40}=[^;()`|&\n$<>]{0,200};?){2,40}")  # not code: `Host=a;Password=b`
+_REFERENCE = re.compile(r"\$\{(?:keyring:|env:)?[\w.-]+\}")  # a reference does not contain the secret
 _SCHEME = re.compile("(?i)(?:bearer|basic) ")
 _RUNS_CODE = re.compile(r"(?i)-{1,2}(?:e|c|p|r|m|eval|print|exec|command|require|import)|/c")
 
@@ -67,12 +67,12 @@ def _shown(words: list[str], at: int) -> str:
 
 
 def _is_secret(head: str, value: str) -> bool:
-    """Return True if `value` is redacted because of the name in `head`, whatever the value looks like."""
+    """Return True if the name in `head` (`NAME=`) causes the redaction of `value`, whatever the value looks like."""
     return redacted(head + value) != head + value and redacted(f"{head}plain-value") != f"{head}plain-value"
 
 
 def loading_code(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that decide which code is loaded, with their values. Secret ones are left out."""
+    """Return the variables that decide which code is loaded, with their values, except those named like a secret."""
     found = {name: value for name, value in env.items() if _LOADS_CODE.fullmatch(name)}
     return {name: value for name, value in found.items() if redacted_value(name, "plain-value") == "plain-value"}
 
@@ -93,7 +93,8 @@ def environment_lines(server: ServerConfig) -> Iterator[str]:
 def redacted_value(name: str, value: str, mark: str = "=") -> str:
     """Return the value of a variable or header, redacted if its name or content suggests a secret.
 
-    Invisible characters are escaped first: redaction would drop them, and the user would not see that they are there.
+    Invisible characters are escaped first, because redaction would drop them unnoticed. `mark`: the characters between
+    name and value.
     """
     head, value = f"{name}{mark}", escape_unprintable(value)
     if _is_secret(head, value):  # redact all of it: a password may have blanks
@@ -106,7 +107,7 @@ def _pair(name: str, value: str, mark: str = "=") -> str:
 
 
 def gets(server: ServerConfig) -> tuple[list[str], list[str]]:
-    """Return the names of the secrets and of the user's environment variables that the entry refers to."""
+    """Return two lists: the names of the keyring secrets and of the environment variables that the entry refers to."""
     variables = list(variable_names(server)[0])
     if server.bearer_token_env and server.bearer_token_env not in variables:
         variables.append(server.bearer_token_env)
@@ -114,13 +115,13 @@ def gets(server: ServerConfig) -> tuple[list[str], list[str]]:
 
 
 def command_lines(server: ServerConfig) -> Iterator[str]:
-    """Yield the commands that produce the entry's secrets, in full."""
+    """Yield a line for each command that produces one of the entry's secrets (`${cmd:...}`), unredacted."""
     for command in secret_commands(server):
         yield f"runs for a secret: {escape_unprintable(command)}"
 
 
 def secret_lines(server: ServerConfig) -> Iterator[str]:
-    """Yield the commands for secrets, and which secrets and variables go to which URL or program."""
+    """Yield lines with the commands for secrets, and with the secrets and variables that the URL or program gets."""
     yield from command_lines(server)
     secrets, variables = gets(server)
     what = [f"the secret {escape_unprintable(name)} from the keyring" for name in secrets]
@@ -131,7 +132,7 @@ def secret_lines(server: ServerConfig) -> Iterator[str]:
 
 
 def rule_lines(server: ServerConfig) -> Iterator[str]:
-    """Yield at most one line with the entry's own rules: early start, timeouts, when to ask, protections turned off."""
+    """Yield one line with the entry's own rules, if any: early start, timeouts, `ask`, and disabled protections."""
     rules = [f"lifecycle: {server.lifecycle}"] if server.lifecycle in STARTS_AT_ONCE else []
     rules += ["lock: false"] if not server.lock and server.command is not None else []
     times = {"its start": server.connect_timeout, "an answer": server.request_timeout}

@@ -40,9 +40,9 @@ from trayapp.sources.recognize import is_registry_name, recognize, text_of_link
 from trayapp.sources.server_json import OnlyBundlesError, bundles_in, read_server_json, short_name
 from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable, own_part, with_value
 
-LARGEST_DOWNLOAD = 512 << 20  # bytes of one bundle
+LARGEST_DOWNLOAD = 512 << 20  # the most bytes of one bundle
 _PLACES = ("env", "headers")
-NAMED = 6  # tool names shown per class
+NAMED = 6  # the most tool names shown for each class of tools
 VALUE = "arg."  # prefix of a value's name in the panel's form
 _EACH_SESSION = "in the folder of each session, one process for each (scope: session)"
 _ANY_ADDRESS = "https://asked.invalid/"  # stands for a value that the user has not given yet
@@ -55,7 +55,8 @@ class Answers:
 
     `values`: the values that the source asks for, by name. `yes`: do not ask for consent. `called`: the server's name,
     None for the proposed one. `hide`: False to leave secrets in clear text; otherwise they go to the keyring. `pick`:
-    index of the proposal chosen in the panel. `seen`: its mark when the user saw it.
+    the index of the proposal chosen in the panel, None for other callers. `seen`: the proposal's mark when the panel
+    showed it.
     """
 
     values: Mapping[str, str]
@@ -70,9 +71,9 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A server that a text names. `lines`: what would run, in full.
+    """A server that a text names. `lines`: every fact that decides what would run.
 
-    `warning`: about its state in the registry, its address, or a package that is not locked.
+    `warning`: a warning about the server's state in the registry, its address, or a package that is not locked.
     """
 
     source: Source
@@ -99,7 +100,10 @@ class Proposal:
         }  # fmt: skip
 
     def mark(self) -> str:
-        """Return a hash of the name, what would run and the values to ask for: only what the user saw may be added."""
+        """Return a hash of what the user sees: the name, what would run, and the values to ask for.
+
+        A proposal is added only if its mark is still the one that the user saw.
+        """
         source = self.source
         shown = [source.name, self.lines, [(one.name, one.keys, one.secret) for one in source.wants]]
         return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
@@ -132,7 +136,7 @@ def add_source(what: str, answers: Answers, add: Add) -> None:
 
 
 def _refuse_unknown(values: Mapping[str, str], sources: Sequence[Source]) -> None:
-    """Raise UsageError if no source uses the name of a value, because the value would be lost."""
+    """Raise UsageError for a value whose name no source uses, because the value would be ignored."""
     known = list(dict.fromkeys(name for source in sources for name in [one.name for one in asked_of(source)]))
     own = {name for source in sources for place in _PLACES for name in source.entry.get(place) or {}}
     unknown = next((name for name in values if name not in own and name not in known), None)
@@ -146,7 +150,7 @@ def _refuse_unknown(values: Mapping[str, str], sources: Sequence[Source]) -> Non
 
 
 def _with_given(source: Source, values: Mapping[str, str]) -> Source:
-    """Return the source with a question for each of its variables and headers that the user gave a value for."""
+    """Return the source, which also asks for each of its variables and headers that `values` names."""
     asked = {one.name for one in source.wants}
     more = [
         Variable(name, (place, name), "", secret=may_be_secret(name, ""), required=False)
@@ -158,7 +162,10 @@ def _with_given(source: Source, values: Mapping[str, str]) -> Source:
 
 
 def _chosen(found: list[Proposal], answers: Answers) -> Proposal:
-    """Choose the way to run a server: by --way, by asking the user, or else the first one. Raises UsageError."""
+    """Return the way to run a server: the one of --way, the user's choice at a terminal, or else the first one.
+
+    Raises UsageError if --way is too high.
+    """
     way = answers.way
     if way is None and len(found) > 1:
         note(f"There are {len(found)} ways to run it:")
@@ -197,7 +204,7 @@ def read_form(text: str) -> tuple[str, Answers]:
 
 
 def proposals(what: str, *, here: bool = True) -> tuple[list[Proposal], bool]:
-    """Find and return the servers that `what` names (as for `add_source`), and True if all are ways to run one server.
+    """Return the servers that `what` names (as for `add_source`), and True if they are the ways to run a single server.
 
     `here`: accept paths relative to the current folder. False for the panel, which has no current folder.
     """
@@ -222,7 +229,7 @@ def proposals(what: str, *, here: bool = True) -> tuple[list[Proposal], bool]:
 
 
 def _proposal(source: Source, warning: str = "") -> Proposal:
-    """Return the proposal for a source. Warnings about its address and its package follow `warning`."""
+    """Return the proposal for a source. Warnings about its address and its package are appended to `warning`."""
     lines, url = _decides(source), source.entry.get("url")
     told = exposure(url) if isinstance(url, str) and not any(one.keys == ("url",) for one in source.wants) else None
     return Proposal(source, lines, ". ".join(filter(None, (warning, told, unlocked(source.entry)))))
@@ -260,7 +267,7 @@ def _of_registry(text: str) -> list[Proposal]:
 
 
 def _of_bundles(offer: OnlyBundlesError, warning: str = "") -> Iterator[Proposal]:
-    """Yield the ways to run a server from the bundles that it offers. Each is fetched, and nothing in it is run."""
+    """Yield a proposal for each bundle that a server offers. The bundles are fetched, and nothing in them is run."""
     for url, digest in offer.bundles:
         bundle = read_bundle_file(fetch_bundle(url, digest))
         source = replace(bundle.source, name=short_name(offer.name))
@@ -281,7 +288,7 @@ def _text_of(what: str) -> str:
 
 
 def _file_of(what: str) -> Path | None:
-    """Return the path of the file that a text names; None for a URL or another source that is not a path."""
+    """Return the path of the file that a text names; None if the text is not the path of a file, such as a URL."""
     try:
         path = Path(what).expanduser()
         return path if len(what) < 4096 and "\n" not in what and path.is_file() else None
@@ -318,13 +325,13 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
     try:
         _written(name, entry, proposal, add)
     except MultiMcpError:
-        for secret in kept:  # the server was not added
+        for secret in kept:  # the server was not added, so nothing refers to its secrets
             delete_secret(secret)
         raise
 
 
 def _written(name: str, entry: dict[str, Any], proposal: Proposal, add: Add) -> None:
-    """Add a server. Raises MultiMcpError; UsageError if the values made its URL invalid."""
+    """Add a server with `add`, and unpack its bundle. Raises UsageError for an invalid URL, and MultiMcpError."""
     source = proposal.source
     if isinstance(url := entry.get("url"), str) and (fault := url_fault(url)):
         of_url = next((VALUE + one.name for one in source.wants if one.keys == ("url",)), "")
@@ -341,7 +348,7 @@ def _written(name: str, entry: dict[str, Any], proposal: Proposal, add: Add) -> 
 def _decides(source: Source) -> tuple[str, ...]:
     """Return lines with every fact that decides what would run. Raises UnclearSourceError for an unusable server."""
     name, entry = source.name, source.entry
-    for one in reversed(source.wants):  # without optional values that have no default
+    for one in reversed(source.wants):  # leave out optional values that have no default
         if not (one.required or one.shared or one.default) and (one.keys[0] == "args" or not one.placeholder):
             entry = with_value(entry, one, "")
     if fault := name_fault(name):
@@ -352,7 +359,7 @@ def _decides(source: Source) -> tuple[str, ...]:
     asked = any(one.keys == ("url",) for one in source.wants)
     if isinstance(url, str) and not asked and (fault := unsafe_url(url, asks=True)):
         raise UnclearSourceError(f"The url of {name} {fault}", unsafe_url_hint(url))
-    # the author's placeholder need not have the form of an address
+    # replace the author's placeholder, which need not be a valid address, while the entry is read
     server, problems = read_one(name, entry | ({"url": _ANY_ADDRESS} if asked else {}))
     if server is None:
         raise UnclearSourceError(f"Cannot use {name}: {problems[0].message}", "Correct it, then add it again")
@@ -361,7 +368,7 @@ def _decides(source: Source) -> tuple[str, ...]:
 
 
 def tool_lines(source: Source) -> Iterator[str]:
-    """Yield lines with the number and the names of the tools that the author lists, by what they can do."""
+    """Yield a line for each class of tools (read, write, destructive), with those that the author lists."""
     from trayapp.catalog.tool_class import ToolClass, classify  # imported late: few sources name their tools
 
     names: dict[ToolClass, list[str]] = {"read": [], "write": [], "destructive": []}
@@ -382,7 +389,7 @@ def tool_lines(source: Source) -> Iterator[str]:
 def _show(name: str, proposal: Proposal, tell: Callable[..., None], *, here: bool) -> None:
     """Print a proposal with `tell`: every fact that decides what would run, its tools, and the values that it needs.
 
-    `here`: a command with relative paths would run in the current folder, unless the entry sets another one.
+    `here`: print the current folder if a command with relative paths would run in it.
     """
     source = proposal.source
     words = [str(word) for word in source.entry.get("args") or []]
@@ -429,9 +436,9 @@ def _filled(name: str, source: Source, answers: Answers) -> tuple[dict[str, Any]
 
 
 def _checked(source: Source, variable: Variable, text: str) -> str:
-    """Return a given value as the server gets it.
+    """Return a given value without the text around its placeholder in the entry (see `own_part`).
 
-    For an invalid value, raises UsageError with the value's field in the panel's form.
+    Raises UsageError for an invalid value. The error's `field` names its field in the panel's form.
     """
     try:
         return variable.checked(own_part(source, variable, text))
@@ -441,13 +448,16 @@ def _checked(source: Source, variable: Variable, text: str) -> str:
 
 
 def asked_of(source: Source) -> list[Variable]:
-    """Return the values to ask for. A value that several places share is asked for once."""
+    """Return the values to ask for. A value that several places share is listed once."""
     first = {one.name: one for one in reversed(source.wants) if one.shared}
     return [one for one in source.wants if not one.shared or first[one.name] is one]
 
 
 def _kept(name: str, values: Mapping[Variable, str]) -> dict[Variable, str]:
-    """Keep secrets, and return their keyring references by variable. Raises MultiMcpError if one cannot be kept."""
+    """Put secrets into the keyring under free names, and return their references by variable.
+
+    Raises MultiMcpError if one cannot be kept.
+    """
     taken: list[str] = []
     with suppress(MultiMcpError):  # keep_all reports the problem
         taken += secret_names()
@@ -465,7 +475,10 @@ def _kept(name: str, values: Mapping[Variable, str]) -> dict[Variable, str]:
 
 
 def _asked(variable: Variable) -> str:
-    """Ask for a value until it is well-formed. Without a terminal, return its default."""
+    """Return a value that the user types, asking until it is well-formed. Without a terminal, return its default.
+
+    Raises UsageError if the default is not well-formed.
+    """
     if not is_terminal(sys.stdin):
         return variable.checked(variable.default)
     kind = click.Choice(variable.choices) if variable.choices and variable.required else None
@@ -486,7 +499,7 @@ def _asked(variable: Variable) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle that was read. `folder`: the folder to unpack it into, whose name depends on the file's hash."""
+    """A bundle that was read. `folder`: where to unpack it, named after the hash of its file."""
 
     archive: BundleArchive
     locked: LockedPackage
@@ -512,9 +525,9 @@ class Bundle:
 
 
 def fetch_bundle(url: str, digest: str) -> Path:
-    """Return the file of a bundle that a server.json names. Download it unless it is in the cache.
+    """Return the path of a bundle that a server.json names. Download the file unless it is in the cache.
 
-    `digest`: the SHA-256 that the file must have. Raises MultiMcpError.
+    `digest`: the SHA-256 that the file must have. Raises MultiMcpError, also for another digest.
     """
     folder = find_paths(os.environ).cache_dir / "bundles"
     path = folder / f"{digest}.mcpb"

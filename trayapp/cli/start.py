@@ -53,12 +53,15 @@ def run_detached(linger: bool) -> int:
     started = start_gateway(run, linger=linger)
     pid = int(ask(SNAPSHOT)["gateway"]["pid"])
     if not is_below(started, pid):
-        raise AlreadyRunningError(pid)  # another start was faster; ours ends by itself
+        raise AlreadyRunningError(pid)  # another process has started a gateway first, so ours ends by itself
     return pid
 
 
 def is_below(ours: int, pid: int) -> bool:
-    """Return True if process `pid` is `ours` or its descendant: on Windows, a venv's launcher starts another Python."""
+    """Return True if process `pid` is process `ours` or a descendant of it.
+
+    It is a descendant on Windows, where the launcher of a virtual environment starts another Python.
+    """
     import psutil
 
     try:
@@ -83,7 +86,7 @@ def stop_verb(as_json: bool) -> None:
     print_result(as_json, {"stopped": pid}, f"Stopped the gateway (process {pid})")
 
 
-SAMPLE_MODULE = "trayapp.samples.server"  # a module's name, because a packaged program has no source files
+SAMPLE_MODULE = "trayapp.samples.server"  # named as a module, because a packaged program has no source files
 
 
 @verb("stdio", "multi-mcp stdio --servers github,files", json=False)

@@ -37,7 +37,7 @@ CLIENTS_NAMED = 5
 SERVERS_NAMED = 5
 SERVERS_SHOWN = 5
 DAY_S = 86_400.0
-UNUSED_SHOWN = 20  # --json and the panel have the whole list
+UNUSED_SHOWN = 20  # the most unused tools listed; --json and the panel have all of them
 WAYS = {"tools": "every tool", "search": "only the tool mcp"}
 
 
@@ -79,7 +79,7 @@ def show(snapshot: dict[str, Any], as_json: bool) -> None:
 
 
 def watched(snapshots: Iterator[dict[str, Any]], as_json: bool) -> None:
-    """Print each snapshot, as JSON or as a live table on a terminal. Elsewhere, print a line for each change."""
+    """Print each snapshot: as JSON, as a live table on a terminal, or elsewhere as its summary if that changed."""
     if as_json:
         for snapshot in snapshots:
             print_json(snapshot, compact=True)
@@ -91,7 +91,7 @@ def watched(snapshots: Iterator[dict[str, Any]], as_json: bool) -> None:
 
 
 def live(snapshots: Iterator[dict[str, Any]], below: str = "") -> None:
-    """Draw each snapshot over the one before. `below`: a line shown while no client is connected."""
+    """Draw each snapshot over the previous one. `below`: a line shown at the end while no client is connected."""
     from rich.console import Console, Group
     from rich.live import Live
     from rich.text import Text
@@ -103,7 +103,7 @@ def live(snapshots: Iterator[dict[str, Any]], below: str = "") -> None:
 
 
 def screen(snapshot: dict[str, Any], *, live: bool = False) -> Group:
-    """Return a snapshot as rich renders it on a terminal. `live`: as for `details`."""
+    """Return a snapshot as a group that rich can print on a terminal. `live`: as for `details`."""
     from rich.console import Group
     from rich.text import Text
 
@@ -117,7 +117,7 @@ def screen(snapshot: dict[str, Any], *, live: bool = False) -> Group:
 
 
 def cost_lines(found: dict[str, Any]) -> list[str]:
-    """Return lines with the token costs of both ways to list tools, the costliest servers, and unused tools."""
+    """Return lines with the token cost of both ways to list tools, the costliest servers, and the unused tools."""
     tools, search = found["tools"], found["search"]
     direct = f", {search['direct']} direct among them" if search["direct"] else ""
     lines = [
@@ -137,7 +137,7 @@ def cost_lines(found: dict[str, Any]) -> list[str]:
 
 
 def _unused_lines(unused: dict[str, Any]) -> list[str]:
-    """Return lines with the tools not called in the last month of history.
+    """Return a heading and a line with the tools that had no call in the history of at most a month.
 
     Return [] if there are none, or if the history is shorter than a day.
     """
@@ -169,7 +169,7 @@ def header(snapshot: Snapshot) -> str:
 def summary(snapshot: Snapshot) -> str:
     """Return `5 of 7 servers ready, 112 tools`. Disabled servers do not count.
 
-    A server that a call is starting counts as ready: otherwise the numbers would change while nothing is wrong.
+    A server with known tools that is starting counts as ready: otherwise the numbers would change with each start.
     """
     wanted = [server for server in snapshot["servers"] if server["state"] != "disabled"]
     ready = [server for server in wanted if is_ready(server["state"], server.get("unlisted")) or _is_waking(server)]
@@ -255,7 +255,7 @@ def ask_lines(snapshot: Snapshot) -> list[str]:
 
 
 def failure(server: dict[str, Any]) -> str:
-    """Return `NAME: why; what to do` for a server with an error. The text changes only with the error."""
+    """Return `NAME: why; what to do` for a server with an error. The text has no times, so it stays equal."""
     error = server["error"]
     parts = (f"{server['name']}: {error['title']}", error["hint"])
     return one_line(as_typed("; ".join(part for part in parts if part)))
@@ -290,7 +290,7 @@ def keyring_lines(snapshot: Snapshot) -> list[str]:
 
 
 def confinement_notes(server: dict[str, Any]) -> list[str]:
-    """Return notes on a server's confinement: why it runs unconfined, what was refused, or that it may lack access."""
+    """Return notes on a server's confinement: why it runs unconfined, and what was refused or may be missing."""
     confinement = server.get("confinement") or {}
     notes = [one_line(f"NOT CONFINED: {confinement['why_open']}")] if confinement.get("way") == "open" else []
     refused = confinement.get("refused") or ()
@@ -329,10 +329,10 @@ def _notes(server: dict[str, Any]) -> list[str]:
     notes += [f"{tools['stale']} {gone} (which: multi-mcp list {name} --stale)"] if tools["stale"] else []
     waiting = len(server.get("approvals") or ())
     withheld = tools["withheld"] - waiting
-    notes += [f"{withheld} held back (why: multi-mcp list {name} --withheld)"] if withheld > 0 else []
+    notes += [f"{withheld} withheld (why: multi-mcp list {name} --withheld)"] if withheld > 0 else []
     if waiting:
         wait = "waits" if waiting == 1 else "wait"
-        notes.append(one_line(f"{count(waiting, 'tool')} {wait} for you: multi-mcp approve {server['name']}"))
+        notes.append(one_line(f"{count(waiting, 'tool')} {wait} for your approval: multi-mcp approve {server['name']}"))
     notes += confinement_notes(server)
     notes += [one_line(server["not_locked"])] if error is None and server.get("not_locked") else []
     if suspicious := server.get("suspicious"):

@@ -32,7 +32,7 @@ STYLES = {"off": "dim", "stale": "yellow", "withheld": "yellow"}
 @click.argument("server", required=False)
 @click.option("--disabled", is_flag=True, help="Only tools that are disabled.")
 @click.option("--stale", is_flag=True, help="Only tools that their server no longer has.")
-@click.option("--withheld", is_flag=True, help="Only tools that are held back, with the reason.")
+@click.option("--withheld", is_flag=True, help="Only withheld tools, with the reason for each.")
 @project_option
 def list_verb(
     server: str | None, disabled: bool, stale: bool, withheld: bool, project: Path | None, as_json: bool

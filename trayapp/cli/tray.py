@@ -22,8 +22,8 @@ from trayapp.model.errors import NoGatewayError
 from trayapp.service.autostart import find_autostart
 from trayapp.service.command_line import tray_command, typed_command
 
-NO_DESKTOP = "No desktop was found, so there is no tray icon: the gateway runs here until Ctrl-C"
-DISPLAY_END_S = 2.0  # time for the display to stop after the gateway
+NO_DESKTOP = "No desktop was found, so there is no tray icon. The gateway runs here. To stop it, press Ctrl-C"
+DISPLAY_END_S = 2.0  # the longest wait for the display to stop after the gateway
 
 
 @verb("tray", "multi-mcp", json=False)
@@ -72,14 +72,17 @@ def autostart_verb(what: str, as_json: bool) -> None:
 def run_app(autostart: bool) -> int:
     """Run `multi-mcp` without a verb and return its exit code. Raises AlreadyRunningError, StorageError.
 
-    On a desktop, run the tray app. Without one (ssh, a container), nobody would see an icon, so run the gateway here
-    and show its live status. `multi-mcp tray` runs the tray app even there.
+    On a desktop or with `autostart`, run the tray app. Without a desktop (ssh, a container), nobody would see an icon,
+    so run the gateway in this process and show its live status. `multi-mcp tray` runs the tray app even there.
     """
     return run_tray_here(autostart) if autostart or has_desktop(os.environ) else run_gateway_here()
 
 
 def has_desktop(environ: Mapping[str, str]) -> bool:
-    """Return True if an icon may be shown, now or later: on Linux, if there is a display or a session bus."""
+    """Return True if a desktop may show an icon, now or later.
+
+    On Linux, this needs a display or a session bus. On other systems, the answer is always True.
+    """
     if sys.platform != "linux":
         return True
     runtime = environ.get("XDG_RUNTIME_DIR")
@@ -95,7 +98,7 @@ def run_tray_here(autostart: bool) -> int:
 
 
 def run_gateway_here() -> int:
-    """Run the gateway in this process, with its status printed by a thread, and return its exit code."""
+    """Run the gateway in this process, print its status in a thread, and return the exit code."""
     display = threading.Thread(target=show, name="status", daemon=True)
     code = run_here(False, display.start)
     if display.ident is not None:
@@ -105,7 +108,7 @@ def run_gateway_here() -> int:
 
 
 def show() -> None:
-    """Print the status of this process's gateway until it ends."""
+    """Print the status of this process's gateway until the gateway ends or stdout is closed."""
     try:
         with gateway(timeout=None) as client:
             say(NO_DESKTOP)
@@ -116,11 +119,11 @@ def show() -> None:
                 for line in plain_lines(client.watch(asks=False)):
                     say(line)
     except (NoGatewayError, OSError):
-        return  # the gateway ended, or stdout was closed and the gateway continues without a display
+        return  # the gateway ended, or stdout was closed; the gateway then continues without a display
 
 
 def plain_lines(snapshots: Iterator[dict[str, Any]]) -> Iterator[str]:
-    """Yield lines for a pipe: one when the gateway is ready, and one for each new summary or problem."""
+    """Yield the lines to print on a pipe: the first summary, and each later summary, error or problem that is new."""
     printed: set[str] = set()
     for snapshot in snapshots:
         failures = [view.failure(server) for server in snapshot["servers"] if server["error"] is not None]

@@ -21,7 +21,7 @@ from trayapp.wire.control import OUTDATED, UPDATE_TAKE, UPDATE_TRY
 
 OFF = "Not checked. To allow it, set update_check: true in the settings of servers.yaml"
 NOBODY = "Not checked: this build was not published, so it has no address to ask"
-LINES_SHOWN = 40  # lines of one tool's difference
+LINES_SHOWN = 40  # the most lines shown of one tool's diff
 
 
 @verb("outdated", "multi-mcp outdated", "multi-mcp update github")

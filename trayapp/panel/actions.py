@@ -138,7 +138,7 @@ async def refresh(host: PanelHost, form: Form) -> ActionResult:
 
 
 def _servers_result(
-    done: dict[str, Any], word: str, none: str = "No servers to ask", hint: str = "Add one in servers.yaml"
+    done: dict[str, Any], word: str, none: str = "No enabled servers to refresh", hint: str = "Add one in servers.yaml"
 ) -> ActionResult:
     failed = {name: row["error"] for name, row in done["servers"].items() if row.get("error")}
     if failed:

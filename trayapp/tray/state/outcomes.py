@@ -110,7 +110,7 @@ def refreshed(servers: Mapping[str, Outcome]) -> Notice:
 def _summed(servers: Mapping[str, Outcome], done: str, words: Callable[[Outcome], str]) -> Notice:
     """Return a notice of one server's outcome or, for several, how many succeeded, why others failed, and changes."""
     if not servers:
-        return outcome_notice("No servers to ask", "Add one in servers.yaml")
+        return outcome_notice("No enabled servers to refresh", "Add one in servers.yaml")
     bad = {name: outcome["error"] for name, outcome in servers.items() if outcome.get("error")}
     if len(servers) == 1:
         name, outcome = next(iter(servers.items()))
