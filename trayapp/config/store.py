@@ -122,7 +122,7 @@ class ConfigStore:
             return False
 
     def merge_tools(self, found: Mapping[str, Mapping[str, ToolSwitch]]) -> dict[str, str]:
-        """Write the result of a refresh (edits.merge_tools). Return the reason for each server not written."""
+        """Write the tools that a refresh found (edits.merge_tools). Return server -> why its tools were not written."""
         from trayapp.config import edits  # imported at the first edit, here and below: start-up does not need it
 
         refused: dict[str, str] = {}

@@ -34,7 +34,7 @@ def url_fault(url: str) -> str | None:
 
 
 def has_variable(text: str) -> bool:
-    """Return True if a text contains a variable."""
+    """Return True if a text contains a variable (`${NAME}`, `$env:NAME`, `{env:NAME}`)."""
     return _VARIABLE.search(text) is not None
 
 
@@ -105,7 +105,7 @@ def name_of_url(url: str) -> str:
     return (own or labels)[-1] if own else labels[0]
 
 
-_METADATA_LABELS = frozenset({"metadata", "instance-data"})  # the whole host name, or the label before a zone
+_METADATA_LABELS = frozenset({"metadata", "instance-data"})  # the whole host name, or the first label below a zone
 _METADATA_ZONES = ("internal", "goog", "azure.com", "platformequinix.com", "packet.net", "tencentyun.com")
 _METADATA_ADDRESSES = frozenset(  # metadata services of clouds at addresses that are not link-local
     {"100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe"}
@@ -116,7 +116,7 @@ _IGNORED = re.compile(
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _CARRYING = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/96", "::ffff:0:0:0/96")))  # NAT64, SIIT
-_COMPATIBLE = 1 << 32  # lower IPv6 addresses embed IPv4 addresses (RFC 4291, deprecated)
+_COMPATIBLE = 1 << 32  # IPv6 addresses below this one embed IPv4 addresses (RFC 4291, deprecated)
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 

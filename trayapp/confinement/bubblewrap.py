@@ -63,7 +63,7 @@ def command_line(policy: Policy, program: Program, filter_fd: int) -> list[str]:
     words = [_program() or "bwrap", "--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-ipc"]
     words += ["--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL", "--dev", "/dev", "--proc", "/proc"]
     words += ["--tmpfs", "/tmp", "--tmpfs", "/var/tmp", "--dir", program.home, "--dir", program.cwd]
-    words += ["--ro-bind", "/proc/sys", "/proc/sys"]  # a program that runs as root could change kernel settings there
+    words += ["--ro-bind", "/proc/sys", "/proc/sys"]  # otherwise, a program run as root could change kernel settings
     if policy.network is not True:
         words.append("--unshare-net")
     for path in LINUX_SYSTEM:

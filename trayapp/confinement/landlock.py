@@ -1,4 +1,4 @@
-"""Confinement by Landlock of the calling thread, and all that it starts, to paths, ports and its own processes.
+"""Confinement by Landlock: limits the calling thread, and all that it starts, to paths, ports and its own processes.
 
 System calls are made by number, since libc has no wrappers. Reference: man 7 landlock, include/uapi/linux/landlock.h.
 """

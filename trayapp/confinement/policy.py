@@ -8,7 +8,8 @@ Decisions:
   there.
 - In a folder that holds secrets, only the other entries are granted: those that exist when the server starts.
 - Hidden entries of the home folder are never granted through a folder above them.
-- A link inside a folder that the server may write to never grants more: the server could have made it.
+- A link inside a folder that the server may write to never grants access to a target outside the folder, because
+  the server could have made the link.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ TOOLCHAINS = (
     "miniforge3", "mambaforge", "bin",
     "Library/pnpm", "Library/Caches/uv", "Library/Caches/ms-playwright", "Library/Caches/fnm_multishells",
 )  # fmt: skip
-# Settings without which git fails. Their folders also hold credentials, and hooks that must stay read-only.
+# Settings without which git fails. Only these files are granted, because their folders also hold credentials and hooks.
 READ_ALONE = (".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes")
 # Below the home folder: granted only if `read` or `write` names them, never through a folder above them.
 SECRETS = (
@@ -118,7 +119,7 @@ def scratch_folder(server: str, environ: Mapping[str, str]) -> str:
 
 
 def make_scratch(folder: str) -> tuple[str, str]:
-    """Make the folders for a server's cache and its temporary files. Return both. Raises OSError.
+    """Make the folders for a server's cache and its temporary files. Return both real paths. Raises OSError.
 
     Temporary files live as long as their gateway. Files of gateways that have ended are removed.
     """
@@ -144,7 +145,7 @@ def _runs(pid: int) -> bool:
     return True
 
 
-MOST_ENTRIES = 2000  # examined in a folder that is granted entry by entry; more would slow down every start
+MOST_ENTRIES = 2000  # entries to examine in a folder that is granted piece by piece; more would slow down every start
 _CODE = re.compile(r"\.(?:pyz?|[cm]?[jt]sx?|sh|rb|php|pl|jar|lua)", re.IGNORECASE)
 _FIRST_LINE = 256  # bytes that Linux reads of a script's first line
 _PROJECT = ("package.json", "pyproject.toml", "pyvenv.cfg", ".git", "setup.py")
@@ -409,7 +410,7 @@ def interpreter_of(program: Program) -> str | None:
 
 
 def _refuse_linked_secrets(given: Sequence[str], secrets: Sequence[str]) -> None:
-    """Search the granted paths for a second name of an existing secret. Raises LinkToSecretError.
+    """Raise LinkToSecretError if a granted path holds a second name (hard link) of an existing secret.
 
     The kernel checks only the name that is opened. The search runs only if a secret file has more than one name.
     """

@@ -93,7 +93,7 @@ class HostProxy:
             far_writer.close()
 
     async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect to a host and return the streams. Skip its addresses that `_is_meant` rejects."""
+        """Connect to a host, except at addresses that `_is_meant` rejects. Return the streams. Raises OSError."""
         async with asyncio.timeout(CONNECT_S):
             found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
             error: OSError = OSError(f"no address for {host}")

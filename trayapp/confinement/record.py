@@ -38,7 +38,7 @@ _BARE = r"""[^\s'"`:,;()\[\]]+"""
 _PATH = re.compile(
     rf"""['"`]((?:/|\.\.?/)[^'"`\n]+)['"`]|(?<![\w.:/~-])((?:/|\.\.?/){_BARE})((?:[ ](?![/.]){_BARE})*)"""
 )
-_PROCESS = re.compile(r"/proc/(?:\d+|self|thread-self)(?:/|$)")  # the number differs at the next start
+_PROCESS = re.compile(r"/proc/(?:\d+|self|thread-self)(?:/|$)")  # not recorded: the number differs at each start
 # Node's error if its process.memoryUsage() cannot read /proc/self: only namespaces give a program its own /proc.
 _MEMORY_USAGE = "uv_resident_set_memory"
 _WRITES = re.compile(
@@ -87,7 +87,7 @@ class RefusalRecord:
     server: str
     confine: Confine
     home: str
-    cwd: str = "/"  # the folder in which it was started, for relative paths in its messages
+    cwd: str = "/"  # the server's working folder, to resolve relative paths in its messages
     way: str = ""
     why_open: str = ""
     policy: Policy | None = None
@@ -99,7 +99,7 @@ class RefusalRecord:
     _read_lines: set[str] = field(default_factory=set)  # to skip messages that a program repeats
 
     def add(self, refusal: Refusal) -> None:
-        """Keep and report a refusal that is new, up to MOST. If writing a path was refused, reading it is not new."""
+        """Record a new refusal, up to MOST, and pass it to `heard`. A refused read after a refused write is not new."""
         if refusal.what == TERMINALS:
             refusal = Refusal("sockets", TERMINALS)
         if refusal.access == "read" and Refusal("write", refusal.what) in self.refusals:
@@ -127,7 +127,7 @@ class RefusalRecord:
                 self._note(line[:LINE_BYTES].decode("utf-8", "replace"))
 
     def _note(self, line: str) -> None:
-        """Record the paths in a message that are not granted.
+        """Record as refused the paths in a message that are not granted.
 
         If all of them are granted, record a write to the last one if it is read-only.
         """
@@ -152,7 +152,7 @@ class RefusalRecord:
             self.add(Refusal("write", paths[-1]))
 
     def traced(self) -> tuple[list[str], list[str]]:
-        """Return the granted paths that a trial read from and the files that it wrote. Record its refusals in order.
+        """Return the granted paths that the program of a trial read from, and the files that it wrote. Record refusals.
 
         A missing file does not count as refused, since programs look in many places. Neither does the terminal, which
         shells try to open.

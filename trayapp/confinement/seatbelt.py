@@ -30,7 +30,7 @@ _BASE = """(version 1)
 
 
 def profile(policy: Policy, port: int | None) -> str:
-    """Return the sandbox profile. `port`: the proxy's port if hosts are listed. It is then the only destination."""
+    """Return the sandbox profile. `port`: the proxy's port, the only destination, if hosts are listed; else None."""
     lines = [_BASE.rstrip()]
     lines += [f"(allow file-read* file-map-executable {_place(path)})" for path in policy.read]
     lines += [f"(allow file-read* file-write* file-map-executable {_place(path)})" for path in policy.write]

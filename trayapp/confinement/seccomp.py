@@ -111,6 +111,7 @@ def filter_program(
 ) -> bytes:
     """Return the filter for an architecture.
 
+    - `internet`: the answer to requests for Internet sockets.
     - `unix`: Unix sockets are allowed.
     - `tell`: the gateway decides on calls that change attributes of files or the scheduling of threads, and records
       refused Unix sockets. Without `tell`, the filter refuses all of these calls.
@@ -155,7 +156,7 @@ def proxy_program(name: str) -> bytes:
 
 
 def _numbers_of(name: str) -> list[_Instruction]:
-    """Return the steps that load the call's number, kill on another architecture and refuse x32 numbers."""
+    """Return the steps that load the call's number, kill the process on another architecture and refuse x32 numbers."""
     program: list[_Instruction] = [
         (_LOAD, 0, 0, _ARCHITECTURE),
         (_JUMP_EQUAL, 1, 0, ARCHITECTURES[name]),

@@ -207,7 +207,7 @@ class Requests:
         self._connected = connected
         self._refused = refused
         self._changes = changes
-        self._wanted: SimpleQueue[_Request | None] | None = None  # changes for the thread; None before the first
+        self._wanted: SimpleQueue[_Request | None] | None = None  # changes for the thread, from the first on
         self._trace = trace
         self._poll = select.poll()
         self._poll.register(listener, select.POLLIN)
@@ -272,7 +272,7 @@ class Requests:
             return False
         with made:
             if self._connected:
-                made.setblocking(False)  # this same thread serves the proxy
+                made.setblocking(False)  # this thread also serves the proxy, so it must not wait for the proxy
                 made.connect_ex(("127.0.0.1", self._port))
                 os.set_blocking(made.fileno(), not kind & _NONBLOCK)
             else:

@@ -1,6 +1,6 @@
 """The start of a confined program from a thread that has confined itself.
 
-There is no launcher process, and nothing runs between fork and exec. A confined start is hardly slower than an
+There is no launcher process, and nothing runs between fork and exec, so a confined start is hardly slower than an
 unconfined one.
 
 Landlock, seccomp and no_new_privs apply to the thread that requests them and to all that it starts. The rest of the
@@ -79,9 +79,10 @@ def spawn_bubblewrap(*, proxied: bool, options: dict[str, Any]) -> tuple[subproc
 
 
 def _start(confine: Callable[[], int], options: dict[str, Any], *, stays: bool) -> tuple[subprocess.Popen[bytes], int]:
-    """Start a program from a thread that confines itself. `confine` returns the descriptor of its requests.
+    """Start a program from a new thread that calls `confine`. Raises what `spawn_confined` does.
 
-    `stays`: the thread lives until the program ends.
+    Return the process, and what `confine` returned: the descriptor of the program's requests, or -1. `stays`: the
+    thread lives until the program ends.
     """
     outcome = Future[tuple[subprocess.Popen[bytes], int]]()
 

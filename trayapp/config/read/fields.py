@@ -1,7 +1,7 @@
 """Readers of a mapping's keys, in all their spellings, and of single values.
 
 A key may be in snake_case, camelCase or kebab-case, have another program's name, or end with a unit of time.
-The reader of a value takes a node and returns a Python value. It raises InvalidValueError with the node's place.
+The reader of a value converts a node to a Python value, or raises InvalidValueError with the node's place.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ALIASES = {
     "startup_timeout": "connect_timeout",
     "tool_timeout": "request_timeout",
 }
-# keys whose value is a time, and the unit of a bare number in it
+# key of a time -> the unit of a number that is written without one
 TIMES = dict.fromkeys(("idle_timeout", "linger"), "min") | dict.fromkeys(
     ("connect_timeout", "request_timeout", "health_interval", "failure_backoff", "ask_timeout"), "s"
 )
@@ -55,7 +55,7 @@ _UNIT = re.compile(r"(.+)_(ms|millis|milliseconds|s|secs?|seconds|mins?|minutes)
 
 
 class Spelling(NamedTuple):
-    """The canonical name of a key, and the unit in its spelling, if any."""
+    """A key's canonical name, and the unit of time that its spelling ends with, if any."""
 
     name: str
     unit: str | None = None
@@ -67,7 +67,7 @@ def snake(key: str) -> str:
 
 
 def spelled(key: str, known: frozenset[str]) -> Spelling | None:
-    """Return the known key that `key` is a spelling of, with the unit in its name, or None if the key is unknown."""
+    """Return the key in `known` that `key` is a spelling of, with the unit in that spelling, or None if unknown."""
     name = snake(key)
     name = ALIASES.get(name, name)
     if name in known:
@@ -80,7 +80,10 @@ def spelled(key: str, known: frozenset[str]) -> Spelling | None:
 
 
 def field_of(key: str) -> str:
-    """Return the field that a key sets, or an unknown key. `enabled` sets `disabled`, `always_on` sets `lifecycle`."""
+    """Return the field of ServerConfig that a key sets. Return an unknown key unchanged.
+
+    `enabled` sets `disabled`, and `always_on` sets `lifecycle`.
+    """
     spelling = spelled(key, SERVER_KEYS)
     return {"enabled": "disabled", "always_on": "lifecycle"}.get(spelling.name, spelling.name) if spelling else key
 
@@ -91,7 +94,7 @@ def is_extension(key: str) -> bool:
 
 
 def is_servers_key(key: str) -> bool:
-    """Return True for `servers`, `mcpServers`, `mcp-servers`, `mcp_servers`."""
+    """Return True for `servers` and `mcp_servers` in any spelling (`mcpServers`, `mcp-servers`)."""
     return snake(key) in ("servers", "mcp_servers")
 
 
@@ -120,7 +123,7 @@ def read_keys(
     wrong: Callable[[Pair, InvalidValueError], None],
     unknown: Callable[[Pair, str], None],
 ) -> dict[str, tuple[Pair, Any]]:
-    """Map each canonical key to its source pair and value. A key without a value counts as absent, except `tools`.
+    """Return canonical key -> (its pair, its value). A key with a null value counts as absent, except `tools`.
 
     `readers` has a reader for each known key. A time whose key names a unit is converted to the unit of the plain key.
     A key in the mapping itself wins over a merged one. `wrong` is called for each invalid value and each second
@@ -171,7 +174,7 @@ def _unquoted(node: Node, *kinds: str) -> str:
 
 
 def text(node: Node) -> str:
-    """Read a text that is not empty. A number or a boolean is not text."""
+    """Read a text that is not empty. A number or a boolean without quotes is an error."""
     if not isinstance(node, Scalar) or kind(node) != "str":
         raise InvalidValueError(node, "must be text", "Put it in quotes" if isinstance(node, Scalar) else "")
     if not node.text.strip():
@@ -187,7 +190,7 @@ def whole_text(node: Scalar) -> str:
 
 
 def written(node: Node) -> str:
-    """Read any scalar as written in the file (`8080`, `true`, `0x10`). An empty value is an error."""
+    """Return the text of any scalar, unconverted (`8080`, `true`, `0x10`). Null is an error, but `""` is valid."""
     if not isinstance(node, Scalar) or kind(node) == "other":
         raise InvalidValueError(node, "must be text")
     if kind(node) == "null":
@@ -196,7 +199,7 @@ def written(node: Node) -> str:
 
 
 def number(node: Node) -> float:
-    """Read a finite, nonnegative number, in any spelling that YAML allows."""
+    """Read a finite, nonnegative number of at most 30 characters, in any spelling that YAML allows."""
     if not isinstance(node, Scalar) or kind(node) not in ("int", "float") or len(node.text) > 30:
         raise InvalidValueError(node, "must be a number", _unquoted(node, "int", "float"))
     digits = node.text.replace("_", "").lower()
@@ -204,7 +207,7 @@ def number(node: Node) -> float:
     try:
         value = float(int(digits, base)) if base else float(digits)
     except ValueError:
-        value = math.nan  # for example 0x_, or a wrong tag
+        value = math.nan  # for example `0x_`, or other text with the tag !!int
     if not 0 <= value < math.inf:
         raise InvalidValueError(node, "must not be negative" if value < 0 else "must be a number")
     return value
@@ -298,19 +301,19 @@ def ask_mode(node: Node) -> AskMode:
 
 
 def items(node: Node) -> list[str]:
-    """Read a list of scalars, each as written."""
+    """Read a list of scalars as texts, each as written."""
     if not isinstance(node, Sequence):
         raise InvalidValueError(node, "must be a list", "Write it as [one, two]")
     return [_named(f"item {position}", item, written) for position, item in enumerate(node.items, 1)]
 
 
 def words(node: Node) -> tuple[str, ...]:
-    """Read a list of texts. A single text is a list of one."""
+    """Read a list of scalars as texts. A single scalar counts as a list of one."""
     return (written(node),) if isinstance(node, Scalar) else tuple(items(node))
 
 
 def split_words(node: Node) -> tuple[str, ...]:
-    """Read a list of words, or one text with spaces between them (as OAuth writes scopes)."""
+    """Read a list of words, or a single text of words separated by spaces (as in OAuth scopes)."""
     return tuple(written(node).split()) if isinstance(node, Scalar) else tuple(items(node))
 
 
@@ -331,7 +334,7 @@ def strings(node: Node) -> dict[str, str]:
 
 
 def environment(node: Node) -> dict[str, str]:
-    """Read a mapping as `strings` does. The names must be valid for environment variables."""
+    """Read a mapping as `strings` does. A name that no environment variable can have is an error."""
     found = mapping_pairs(node)
     for pair in found:
         if not pair.name or "=" in pair.name or "\0" in pair.name:
@@ -340,7 +343,7 @@ def environment(node: Node) -> dict[str, str]:
 
 
 def variable(node: Node) -> str:
-    """Read the name of a variable."""
+    """Read the name of an environment variable. A reference to its value (`${NAME}`) is an error."""
     name = text(node).strip()
     if not _VARIABLE.fullmatch(name):
         its_value = _ITS_VALUE.search(name)
@@ -368,7 +371,7 @@ _WHOLE_PATH = re.compile(r"[/\\~]|[A-Za-z]:[/\\]|\$")
 
 
 def read_confine(node: Node) -> Confining:
-    """Read true, false, `try`, or {read, write, network, sockets}, which set access beyond the baseline.
+    """Read true, false, `try`, or a mapping of access beyond the baseline: {read, write, network, sockets}.
 
     An unknown key is an error here, because a misspelled limit must not grant more access.
     """

@@ -106,7 +106,7 @@ def _of_json(text: str) -> Node | None:
 
 
 def _lined(text: str, document: dict[str, Any], levels: int) -> Mapping:
-    """Return a mapping whose keys have their own line numbers, down to `levels` levels."""
+    """Return a JSON object as a node. Keys down to `levels` levels have their own lines, deeper ones their parent's."""
     made = Mapping(0, 0, 1, 0, None, 1, [], True)
     for key, value in document.items():
         line = text.count("\n", 0, max(text.find(json.dumps(key, ensure_ascii=False)), 0)) + 1
@@ -124,7 +124,7 @@ def _size(value: Any, levels: int) -> int:
 
 
 def server_pairs(top: list[Pair], file: str) -> dict[str, Pair]:
-    """Return the entries by server. Raises UnparsableError if `servers` is not a mapping or a name is written twice."""
+    """Return server name -> entry. Raises UnparsableError if `servers` is not a mapping or has a name twice."""
     found: dict[str, Pair] = {}
     for pair in top:
         if not is_servers_key(pair.name) or is_null(pair.value):
@@ -160,7 +160,7 @@ def read_document_url(node: Node) -> str:
 
 
 def read_registry(node: Node) -> str:
-    """Return the base address of a registry with the official registry's API, without the API's own path (/v0.1)."""
+    """Read the base address of a registry that has the official registry's API. A /v0.1 at its end is removed."""
     url: str = fields.text(node).strip().rstrip("/")
     fault = unsafe_url(url)
     if fault:
@@ -221,7 +221,7 @@ def read_settings(node: Node, report: Report) -> Settings:
 
 
 class _SettingReader:
-    """A reader of `settings` and its nested mappings. `without` is the hint for an error that has no hint."""
+    """A reader of `settings` and its nested mappings. `without`: the hint for an error that has none of its own."""
 
     def __init__(self, report: Report, without: str = "") -> None:
         self._report = report
@@ -247,13 +247,13 @@ class _SettingReader:
     def group(
         self, group: type[HttpSettings | HistorySettings], inside: str, node: Node, readers: dict[str, fields.Reader]
     ) -> HttpSettings | HistorySettings:
-        """Return the settings of a nested mapping. `true` and `false` are short for its `enabled`."""
+        """Return the settings of a nested mapping. `true` or `false` in its place sets `enabled`."""
         if fields.is_switch(node):
             return group(enabled=fields.switch(node))
         return group(**self.read(inside, node, readers))
 
     def profiles(self, node: Node) -> dict[str, Profile]:
-        """Return the profiles, except those with an invalid limit, because they would show everything."""
+        """Return the profiles by name, without those that have an invalid limit, because they would show everything."""
         profiles: dict[str, Profile] = {}
         for pair in fields.mapping_pairs(node):
             profile = _SettingReader(self._report, "The profile is ignored")

@@ -15,13 +15,16 @@ _STRING = r'"(?:[^"\\\n]|\\.)*"?'
 _COMMENT = late(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TRAILING_COMMA = late(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 # Characters that are not printable by YAML's definition. A byte order mark is valid only at the start. The pattern for
-# all of Unicode takes 4 ms to compile, so ASCII has its own.
+# all of Unicode takes 4 ms to compile, so ASCII texts have their own pattern.
 _UNPRINTABLE_ASCII = re.compile("[^\t\n\r\x20-\x7e]")
 _UNPRINTABLE = late("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 
 def decode(data: bytes, file: str, most: int = MAX_BYTES) -> str:
-    """Return a file's text with its byte order mark. Raises UnparsableError if it is over `most` bytes or not UTF-8."""
+    """Return a file's text, including its byte order mark.
+
+    Raises UnparsableError if the file is over `most` bytes or not UTF-8.
+    """
     if len(data) > most:
         raise _too_large(file, most)
     try:
@@ -50,7 +53,7 @@ def _too_large(file: str, most: int) -> UnparsableError:
 
 
 def without_comments(text: str) -> str:
-    """Replace comments and trailing commas in a JSON text with blanks, which keeps all lines and columns."""
+    """Return a JSON text with blanks in place of comments and trailing commas. Lines and columns stay the same."""
     return _TRAILING_COMMA.sub(_blank, _COMMENT.sub(_blank, text))
 
 

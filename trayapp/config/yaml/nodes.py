@@ -115,7 +115,7 @@ def kind(scalar: Scalar) -> ScalarKind:
 
 
 def plain_kind(text: str) -> ScalarKind:
-    """Return the kind of a plain scalar with that text."""
+    """Return the kind of a plain scalar with this text."""
     if text in _NULLS:
         return "null"
     if text in TRUE or text in FALSE:
@@ -178,7 +178,7 @@ def pairs(mapping: Mapping) -> list[Pair]:
 
 
 def compose(text: str, file: str, loader: type[Any] = Loader) -> Node | None:
-    """Return the root node of a text, or None if it is empty. Raises UnparsableError, also if a limit is exceeded."""
+    """Return the root node of a text, or None if it is empty. Raises UnparsableError if invalid or over a limit."""
     check(text, file)
     shift = len(BOM) if text.startswith(BOM) else 0  # libyaml would count the byte order mark as a column of line 1
     events: Any = yaml.parse(text[shift:], Loader=loader)
@@ -190,7 +190,7 @@ def compose(text: str, file: str, loader: type[Any] = Loader) -> Node | None:
         if mark and text[shift + mark.index : shift + mark.index + 1] == "\t":
             message, hint = "The file is not YAML: it has a tab here", "Indent with spaces"
         else:
-            words = " ".join(filter(None, (error.problem, error.context)))  # the problem first: long lines are cut
+            words = " ".join(filter(None, (error.problem, error.context)))  # the problem first: long messages are cut
             message, hint = f"The file is not YAML: {words}", "Check this line and the one above"
         raise UnparsableError(Problem(file, line, message, hint, column)) from None
     except yaml.YAMLError:

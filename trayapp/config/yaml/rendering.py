@@ -33,7 +33,7 @@ def scalar(value: str | int | float | bool | None, *, flow: bool = True, json_li
 
 
 def flow(value: Any, *, json_like: bool = False) -> str:
-    """Return dicts, lists and scalars as YAML on one line."""
+    """Return dicts, lists and scalars as YAML on one line, with all texts in double quotes if `json_like`."""
     if isinstance(value, Mapping):
         words = (f"{flow(key, json_like=json_like)}: {flow(item, json_like=json_like)}" for key, item in value.items())
         return "{" + ", ".join(words) + "}"

@@ -112,7 +112,7 @@ class Layout:
         return node.end
 
     def after(self, node: Node, column: int) -> int:
-        """Return the position for a new line: after a value and the comments below it, if indented beyond `column`."""
+        """Return where to add a line: after a value and any comments below it that are indented beyond `column`."""
         at = end = self.line_end(self.content_end(node))
         while (start := self.next_line(at)) is not None:
             line = self.line_at(start)
@@ -129,10 +129,7 @@ class Layout:
         return found.end() if found else None
 
     def comma(self, start: int, end: int) -> int | None:
-        """Return the position of the comma from `start` to `end`, or None.
-
-        It is None if there is no comma, or if anything but blanks and comments precedes the comma.
-        """
+        """Return the position of a comma in text[start:end] that only blanks and comments precede, or None."""
         found = _TO_COMMA.match(self.text, start, end)
         return found.end() - 1 if found else None
 
@@ -256,7 +253,7 @@ class Editor:
         if isinstance(node, Mapping) and (slot.parent.flow or not may_become_lines):
             self._insert_into(node, new, depth, after.value if after else None)
         elif isinstance(node, Mapping) or (is_null(node) and not isinstance(node, Alias)):
-            if slot.parent.flow:  # inside a flow collection, so in braces
+            if slot.parent.flow:  # a flow collection can contain only flow collections
                 self._fill(slot, " " + rendering.flow(new, json_like=_json_like(slot.parent)))
             else:
                 if slot.value.end > slot.value.start:  # the value is null or {}
@@ -297,7 +294,7 @@ class Editor:
             following = beside[index + 1][0].start
             is_blank = not self.text[comma + 1 : following].strip()  # otherwise there is a comment, which stays
             self.note(slot.key.start, following if is_blank else comma + 1, "")
-        elif index > 0:  # the last one, with the comma before it; a comment between them stays
+        elif index > 0:  # remove the last pair and the comma before it; a comment between them stays
             before = self._flow_value_end(*beside[index - 1])
             comma = self.layout.comma(before, slot.key.start)
             if self.text[before : slot.key.start].strip(" \t\r\n,") and comma is not None:
@@ -339,14 +336,14 @@ class Editor:
         raise EditRefusedError(f"{self.file} is written in a form that this change could damage", self.by_hand)
 
     def note(self, start: int, end: int, new: str) -> None:
-        """Replace text[start:end] with `new` in `finish`."""
+        """Record a change: `finish` replaces text[start:end] with `new`."""
         self._splices.append(Splice(start, end, new))
 
     def _expect(self, path: Path, value: Any) -> None:
         self.expected = put(self.expected, path, outline_of(value))
 
     def _fill(self, slot: Slot, new: str) -> None:
-        """Write `new` in place of an empty or null value."""
+        """Write `new` in place of an empty or null value. Refuse if it has an anchor or no colon before it."""
         at = self.layout.colon_end(slot.key)
         if at is None and slot.parent.flow:
             self.note(slot.key.end, slot.key.end, ":" + new)
