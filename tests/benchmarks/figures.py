@@ -99,7 +99,10 @@ class Figure:
         return Row(way, median(mine), spread, _over(pairs, lambda a, b: b - a), _over(pairs, _ratio))
 
     def judged(self, row: Row) -> tuple[bool, float] | None:
-        """Return whether the row meets its target, and by which fraction it misses, or None without a target."""
+        """Return whether one of our rows meets its target, and the fraction of the limit by which it misses it.
+
+        Return None for other rows, and if there is no target or value.
+        """
         value = row.of(self.target.subject) if self.target is not None else None
         if self.target is None or value is None or not row.way.startswith(OURS):
             return None

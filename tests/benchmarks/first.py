@@ -85,7 +85,7 @@ def hung_lists(rounds: int, data: Path | None) -> Figure:
 
 
 def until_listed(home: Home, work: Workload) -> float:
-    """Measure how long a client takes from its spawn to its full tool list, in milliseconds. Then end the gateway."""
+    """Return the milliseconds from spawning the shim until all tools are listed. Then end the gateway."""
     way = through(home)
     start = time.perf_counter()
     try:

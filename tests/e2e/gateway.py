@@ -61,7 +61,7 @@ class Gateway:
     def __init__(self, home: Path, *, forked: bool = False) -> None:
         self.home = home
         self.forked = forked and sys.platform == "linux"
-        self.verbs: list[str] = []  # command for the verbs of a forked gateway's panel, if not the program
+        self.verbs: list[str] = []  # with what a forked gateway's panel runs verbs; []: with the program
         self.file = home / "servers.yaml"
         self.env = environment(home)
         self.process: subprocess.Popen[bytes] | Forked | None = None

@@ -1,4 +1,4 @@
-"""The checks that hold for every server fault, in one place, so that a test describes only its fault.
+"""The checks after every server fault, in one place, so that each test describes only its fault.
 
 The client's session survives, and each call in flight has one outcome. The server is back within RECOVERY_S of the end
 of the fault. Calls to another server succeed throughout, and no file is damaged. The `gateway` fixture checks that no

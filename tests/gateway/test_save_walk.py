@@ -43,7 +43,7 @@ def way_to(frame: FrameType | None) -> list[str]:
 
 @contextmanager
 def walked(ways: dict[tuple[str, ...], str]) -> Iterator[None]:
-    """Collect each path of modules that is entered on this thread, with the first function called on it."""
+    """Record in `ways` each chain of modules on this thread's call stack, with the first function called at its end."""
 
     def note(frame: FrameType, event: str, argument: object) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(GATEWAY):

@@ -196,7 +196,7 @@ async def test_each_page_is_worked_by_keyboard_alone(
         await go(page, page.get_by_role("switch"), "Space")
         await says(page, "Disabled: odd/echo")
         await expect(page.get_by_role("switch")).not_to_be_checked()
-        # A person would not press a key again so soon.
+        # wait for the update: a person would not press a key again so soon
         await expect(page.locator(".htmx-request, .htmx-settling")).to_have_count(0)
         await expect(page.get_by_role("switch")).to_be_focused()  # an update of the page leaves the focus where it is
         await page.keyboard.press("Space")

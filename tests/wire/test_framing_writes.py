@@ -1,4 +1,4 @@
-"""Tests that all output that a read causes for a peer is sent in one write."""
+"""Tests that each read sends its output to each peer in a single write."""
 
 from __future__ import annotations
 

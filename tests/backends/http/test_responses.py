@@ -110,7 +110,7 @@ def test_a_json_response_is_the_answer_to_its_request_or_an_error(said: Any, mea
     assert find_answer(said, 7, "It") == meant
 
 
-# -- line ends of event streams, for any way of splitting the bytes --
+# -- line endings of event streams, however the bytes are split --
 
 
 class Chunks(httpx2.AsyncByteStream):

@@ -51,7 +51,7 @@ class Place:
     url: str
     edits: Edits
     port: HttpPort
-    urls: list[str | None]  # all addresses reported so far, the current one last
+    urls: list[str | None]  # all addresses reported so far, the newest last; None: no longer listening
 
     def http(self, token: str = TOKEN, **headers: str) -> httpx2.AsyncClient:
         """Return a plain HTTP client that sends the token."""

@@ -161,7 +161,7 @@ Promise.all(tries.map(async ([url, how]) => {
 
 
 class Pages(ThreadingHTTPServer):
-    """A web site, and the report of its page."""
+    """A local website: serves `page`, and keeps the last report that the page sends in `said`."""
 
     daemon_threads = True
     page = ""
