@@ -30,7 +30,7 @@ CHECK_CODE = "clients.connected"
 
 
 class ForeignEntryError(MultiMcpError):
-    """Raised when a client has a different server under the name of our entry. It is replaced only on request."""
+    """Raised when a client has another server under the name of our entry, which is replaced only on request."""
 
     code = "foreign_entry"
 
@@ -55,7 +55,7 @@ class ClientStatus:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change to one file. `before` and `after` are the file's text, None if it does not exist."""
+    """A change to one file. `before` and `after` are the file's text, None if the file does not exist."""
 
     client: Client
     file: Path
@@ -69,7 +69,7 @@ class Change:
 
     @property
     def changes(self) -> bool:
-        """Return True if there is anything to do."""
+        """Return True if the file's text changes."""
         return self.before != self.after
 
     def diff(self) -> list[str]:
@@ -151,7 +151,7 @@ def _place(client: Client, text: str, file: Path, name: str = NAME) -> Keys:
 
 
 def _own_entries(client: Client, text: str, file: Path, context: ClientsContext) -> dict[str, Any]:
-    """Return our entries, in the order of the file: the main one, and those that the record names."""
+    """Return our entries by name, in the order of the file: the main one (NAME), and those that the record names."""
     document = client.family.read(text, str(file))
     known = _record_of(client, context, file)
     names = (NAME, *(known.entries if known is not None else ()))
@@ -240,7 +240,7 @@ def disconnected_text(client: Client, text: str, file: Path, context: ClientsCon
 
 
 def _dropped(client: Client, text: str, names: Iterable[str], file: Path) -> str:
-    """Return the text without these entries of ours. If one replaced a foreign entry, restore that from the backup."""
+    """Return the text without these entries of ours. Foreign entries that they replaced are taken from the backup."""
     before = _backup_text(client, file)
     for name in names:
         place = _place(client, text, file, name)

@@ -34,11 +34,11 @@ _URLS = ("url", "serverUrl", "httpUrl", "uri", "baseUrl")
 _ENVS = ("env", "environment", "envs")
 _HEADERS = ("headers", "http_headers", "httpHeaders")
 _TYPES = {"http": "http", "streamable-http": "http", "streamable_http": "http", "streamablehttp": "http", "sse": "sse"}
-TRANSPORTS = frozenset(_TYPES)  # the transports of a server at a URL
+TRANSPORTS = frozenset(_TYPES)  # clients' names for the transports of a server at a URL
 _REMOTE = frozenset((*_TYPES, "remote"))
 _LOCAL = frozenset(("stdio", "local"))
 NO_SERVER = ("builtin", "platform", "frontend", "inline_python")  # extensions that are built into Goose
-# keys that are read elsewhere, or matter only to the client
+# keys that are not reported as left out: they are read elsewhere, or matter only to the client
 _QUIET = frozenset((
     "name", "description", "source", "gallery", "version", "bundled", "env_vars", "display_name", "icon",
 ))  # fmt: skip
@@ -274,7 +274,7 @@ class _EntryReader:
         entry |= {"exclude_tools": exclude} if exclude else {}
 
     def _times(self, entry: Entry) -> None:
-        """Convert timeouts to seconds. `timeout` is in the client's unit, and is left out if that is not documented."""
+        """Add the timeouts in seconds. `timeout` has the client's unit, and is left out if that is not documented."""
         client = self._context.client
         timeout: Any = self._take("timeout") if client.timeout_unit else None
         connecting = self._take("connectionTimeout", "discoveryTimeoutMs")
@@ -297,7 +297,7 @@ def is_variable_name(text: Any) -> bool:
 
 
 def _words_of_line(command: Any, windows: bool) -> list[str]:
-    """Split a command line. Return [] for an invalid line, and for a program alone (its path may contain blanks)."""
+    """Return the words of a command line; [] if it is invalid, or only a program, whose path may contain blanks."""
     if not isinstance(command, str) or len(command.split()) < 2 or path_exists(command):
         return []
     try:

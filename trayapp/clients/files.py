@@ -65,9 +65,9 @@ def shown_path(path: Path, home: Path) -> str:
         return str(path)
 
 
-LARGEST = 64_000_000  # bytes; Claude Code keeps its prompt history in the same file
+LARGEST = 64_000_000  # the most bytes of a file; Claude Code's file also has its prompt history
 BACKUP = ".multi-mcp.bak"  # suffix of the backup made before our first entry
-ATTEMPTS = 3  # at a change, in case the client saves the file at the same moment
+ATTEMPTS = 3  # tries of one change, in case the client saves the file at the same moment
 BACKUP_MOVED = ".before-import.bak"  # suffix of the backup made before servers were moved out
 
 
@@ -86,7 +86,7 @@ def locate(client: Client, machine: Machine) -> ClientFile:
     """
     paths = possible_files(client, machine)
     moved = {template: path for template, path in paths.items() if template[1].isupper()}
-    paths = moved or paths  # a variable that is set names the only place
+    paths = moved or paths  # if a variable sets the client's folder, only that folder counts
     for path in paths.values():
         if _exists(path):
             return ClientFile(path, True)
@@ -150,7 +150,10 @@ def replace_text(path: Path, before: str | None, after: str, backup: Path | None
 
 
 def retried(change: Callable[[], Result]) -> Result:
-    """Call `change`, at most ATTEMPTS times while it raises FileChangedError. Return its result."""
+    """Return the result of `change`. If it raises FileChangedError, call it again, up to ATTEMPTS times in all.
+
+    The last error is raised.
+    """
     for _ in range(ATTEMPTS - 1):
         with contextlib.suppress(FileChangedError):
             return change()

@@ -57,8 +57,8 @@ class ImportOffer:
 def offers(found: Iterable[FoundServer], existing: Mapping[Path | None, Config]) -> list[ImportOffer]:
     """Return an offer for each found server, in order. `existing`: our configurations by folder (None: servers.yaml).
 
-    If another server has the name, the client's name is appended. Servers that start the same way are imported once,
-    even if the secrets of one are in the keyring. Their name is that of an enabled server, if any.
+    If the name is taken, the client's name or a number is appended. Servers that start the same way are imported once,
+    even if the secrets of one are in the keyring, and under the name of an enabled one if there is one.
     """
     taken: dict[Path | None, dict[str, ServerConfig | None]] = {
         folder: {**dict.fromkeys(_invalid_names(config)), **config.servers} for folder, config in existing.items()
@@ -124,7 +124,7 @@ def as_server(name: str, entry: Mapping[str, Any]) -> ServerConfig | None:
 
 
 def _names_of(found: FoundServer) -> Iterator[str]:
-    """Yield the server's name in our files, and then the names to use if the earlier ones are taken."""
+    """Yield possible names of the server in our files, best first. Each is used only if the earlier ones are taken."""
     name = re.sub(r"[/\x00-\x1f\x7f]+", "-", found.name).strip()[:LONGEST_NAME] or found.client.name
     yield from (name, f"{name}-{found.client.name}")
     yield from (f"{name}-{n}" for n in itertools.count(2))
@@ -136,7 +136,7 @@ def _names_of(found: FoundServer) -> Iterator[str]:
 def first_offers(config: Config | None, context: ClientsContext) -> list[ImportOffer]:
     """Return the clients' servers to offer for import at the first start.
 
-    Return [] if servers.yaml has servers of the user's own or imports, or if the user declined. `config`: the content
+    Return [] if servers.yaml has imports or a server besides the sample, or if the user declined. `config`: the content
     of servers.yaml, None if that file does not exist. Blocks.
     """
     config = config or Config()
@@ -175,7 +175,7 @@ class Move:
     keys: tuple[Keys, ...]
 
     def text_after(self, text: str) -> str:
-        """Return the text of the client's file without these servers."""
+        """Return `text`, the content of the client's file, without these servers."""
         for keys in self.keys:
             text = self.client.family.drop(text, keys, str(self.file))
         return text
@@ -221,13 +221,13 @@ class ImportedServer:
     secrets: tuple[str, ...] = ()
 
     def is_untouched(self, server: ServerConfig | None) -> bool:
-        """Return True if the server's launch settings are unchanged since the import."""
+        """Return True if `server` still has the launch settings that the import wrote; False if it is None."""
         return server is not None and launch_hash(server) == self.launch
 
 
 @dataclass(frozen=True, slots=True)
 class RestoredFile:
-    """The result of putting servers back. `whole`: all of the previous text is back. `why_not`: the error, if any."""
+    """The result of undoing one move. `whole`: all of the previous text is back. `why_not`: the error, if any."""
 
     move: Move
     whole: bool = False
@@ -295,7 +295,10 @@ def put_back(context: ClientsContext) -> list[RestoredFile]:
 
 
 def _recorded(done: RestoredFile, context: ClientsContext) -> RestoredFile:
-    """Record the result of one move immediately, so that no move is undone twice, even after an interruption."""
+    """Remove a move from the record if it was undone, and return `done`.
+
+    Called immediately after each move, so that no move is undone twice, even after an interruption.
+    """
     if done.why_not:
         return done
     backup = str(done.move.backup)
@@ -349,7 +352,7 @@ def _whole(move: Move, now: str, before: str, context: ClientsContext) -> str | 
 
 
 def _entry_by_entry(move: Move, now: str, before: str) -> str:
-    """Return the text with the moved servers that it lacks. A server that is already back stays as it is."""
+    """Return the text `now` with the moved servers that it lacks, as in `before`. Servers that it has do not change."""
     held = move.client.family.read(before, str(move.file))
     for keys in move.keys:
         value = lookup(held, keys)

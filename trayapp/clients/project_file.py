@@ -47,8 +47,8 @@ def read_config(path: Path) -> Config:
 def add_server(path: Path, name: str, entry: Mapping[str, Any], trust: TrustStore | None) -> None:
     """Add a server to a project's file. Blocks.
 
-    If `trust` is None, the user did not write this entry, so the file needs approval afterwards. Raises UsageError if
-    the name is taken, StorageError, UnparsableError, EditRefusedError.
+    `trust`: where to approve the changed file. None if the user did not write the entry: the file then needs approval.
+    Raises UsageError if the name is taken, StorageError, UnparsableError, EditRefusedError.
     """
     _edit(path, trust, lambda text: _added(path, text, name, entry))
 

@@ -12,8 +12,8 @@ from trayapp.config.urls import has_variable
 from trayapp.model.redact import redacted
 
 _SCHEME = re.compile(r"(?i)((?:bearer|basic|token|apikey|bot)\s+)(\S.*)", re.DOTALL)
-_PAIR = re.compile(r"((?:--?)?[A-Za-z_][\w-]*=)(.+)", re.DOTALL)  # --token=x; for `docker run -e`: TOKEN=x
-_HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]*:(?!//)\s*)(.+)", re.DOTALL)  # for `--header`: Authorization: Bearer x
+_PAIR = re.compile(r"((?:--?)?[A-Za-z_][\w-]*=)(.+)", re.DOTALL)  # --token=x, or after `docker run -e`: TOKEN=x
+_HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]*:(?!//)\s*)(.+)", re.DOTALL)  # after `--header`: Authorization: Bearer x
 _BARE_FLAG = re.compile(r"--?[A-Za-z][\w-]*")
 _QUERY = re.compile(r"(?<=[?&])([^=&#]+)=([^&#]+)")
 _STEP = re.compile(r"(?<=[^/:]/)[^/?#]+")  # a path segment, where some services put the key
@@ -87,7 +87,7 @@ class _SecretWalk:
         return head + self._secret(name, secret)
 
     def _argument(self, args: list[Any], at: int) -> Any:
-        """Replace the secret in an argument, recognized by its name, the flag before it or its shape."""
+        """Return an argument with its secret replaced. Its name, the flag before it or its shape shows a secret."""
         word = args[at]
         if not isinstance(word, str) or has_variable(word):
             return word

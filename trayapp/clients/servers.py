@@ -66,7 +66,7 @@ class FoundServers:
 
     servers: tuple[FoundServer, ...] = ()
     problems: tuple[Problem, ...] = ()
-    elsewhere: tuple[tuple[Path, str], ...] = ()  # servers for sessions in other folders: folder and name
+    elsewhere: tuple[tuple[Path, str], ...] = ()  # (folder, name) of servers for sessions in other folders
 
 
 def found_servers(machine: Machine, clients: Sequence[Client] = CLIENTS, folder: Path | None = None) -> FoundServers:
@@ -85,7 +85,7 @@ def read_servers(client: Client, machine: Machine, folder: Path | None = None) -
     users = user_files(client, machine)
     for path in users:
         reader.look(path)
-    known = set(map(_real, users))  # in the home folder, a project's file may be one of these
+    known = set(map(_real, users))  # in the home folder, a project's file may be a user's file
     for path in (folder / name for name in client.project if folder is not None):
         if _real(path) not in known:
             reader.look(path, folder)
@@ -114,7 +114,7 @@ def watched_files(client: Client, machine: Machine) -> list[Path]:
 
 
 class ClientLayers:
-    """A reader of clients' layers, and of a signature of their files that costs a few stat calls for each client."""
+    """A reader of clients' servers as configuration layers, which also detects changes of the clients' files."""
 
     def __init__(self, machine: Machine | None = None) -> None:
         self._machine = machine or Machine()
@@ -175,7 +175,7 @@ class _Raw:
     also: tuple[tuple[Path, Keys], ...] = ()
 
     def over(self, lower: _Raw) -> _Raw:
-        """Merge this server over a lower one of the same name, including nested mappings, as OpenCode does."""
+        """Return this server merged over a lower one of the same name, including nested mappings, as OpenCode does."""
         also = (*lower.also, (lower.source.path, lower.keys))
         return replace(self, value=_merged(lower.value, self.value), also=also)
 
@@ -218,7 +218,7 @@ class _FilesReader:
         lines = self._client.family.lines(text, source.holder) if servers and len(text) <= LINES_TOLD_TO else {}
         beside = read_switches(self._client, locate(self._client, self._machine).path) if servers else []
         for name, value in servers.items() if isinstance(servers, Mapping) else ():
-            # the outer holder of newer files also has settings
+            # in newer files, the outer holder also has settings, which have no `type`
             if (not beneath or (isinstance(value, Mapping) and "type" in value)) and not is_ours(name, value):
                 place = (source, (*source.holder, name), lines.get(name, 0))
                 off = switched_off(self._client, document, source.holder, name, beside)
@@ -264,7 +264,7 @@ def switches_of(client: Client, path: Path) -> list[Path]:
 
 
 def switched_off(client: Client, document: Document, holder: Keys, name: str, beside: list[Document]) -> bool:
-    """Return True if the client disables the server `name` of `holder`. `beside`: the documents from read_switches."""
+    """Return True if the client disables the server `name` below `holder`. `beside`: the result of read_switches."""
     if client.name == "claude-code":  # the list is beside the servers that it disables
         return name in _names(lookup(document, (*holder[:-1], "disabledMcpServers")))
     if client.name == "copilot-cli":
@@ -284,7 +284,7 @@ def read_switches(client: Client, path: Path) -> list[Document]:
 def _is_off_in_lists(document: Document, name: str, beside: list[Document]) -> bool:
     """Return True if `mcp.allowed`, `mcp.excluded` (older: at the top level) or an enablement file disables the server.
 
-    Names are compared without case, as Gemini CLI does; Qwen Code allows `*` and `?` in them.
+    Names are compared without case, as in Gemini CLI. The lists may contain `*` and `?`, as in Qwen Code.
     """
     plain = name.lower().strip()
     allowed = _names(lookup(document, ("mcp", "allowed")) or document.get("allowMCPServers"))

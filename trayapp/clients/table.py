@@ -31,12 +31,12 @@ class Client:
 
     name: str
     title: str
-    files: Platforms  # the possible paths of its file for the servers (files.locate)
+    files: Platforms  # path templates of the file with its servers (see files.locate)
     form: Entry  # its entry for a stdio server, without the program and the arguments
     holder: Keys = ("mcpServers",)  # the key path of its servers
     family: Family = jsonc
     format: Literal["JSON", "JSONC", "TOML", "YAML"] = "JSON"
-    installed: tuple[str, ...] = ()  # paths that show that it is installed, instead of its file's folder
+    installed: tuple[str, ...] = ()  # it is installed if one of these exists; (): its file's folder
     project: tuple[str, ...] = ()  # files that it also reads in a project's folder
     fresh: str = ""  # text that a file created by us must also contain
     inner: str = ""  # one more key after `holder` in newer files

@@ -41,7 +41,7 @@ _TOKEN = re.compile(
 class _Statement:
     """A table header, or one key with its value: text[start:end] without a trailing comment."""
 
-    path: Keys  # absolute, but relative within an inline table
+    path: Keys  # from the top of the file; for a member of an inline table, from that table
     start: int
     end: int
     value: int = -1  # where the value of a key begins; -1 for a header
@@ -75,7 +75,7 @@ def put(text: str, path: Keys, value: Any, file: str) -> str:
     elif present is not None and not isinstance(present, Mapping):
         found = next((s for s in statements if s.path == path and not s.is_head), None)
         if found is None:
-            refuse(file, _line(text, path[:-1]), f"{path[-1]} is inside a value in braces")
+            refuse(file, _line(text, path[:-1]), f"cannot find where {path[-1]} is set; it may be in an inline table")
         new = spliced(text, [Splice(found.value, found.end, _literal(value))])
     elif present is not None:
         new = put(drop(text, path, file), path, value, file)
@@ -193,7 +193,7 @@ def _lines(text: str, statement: _Statement) -> Splice:
 
 
 def _joined(cuts: list[Splice], text: str) -> list[Splice]:
-    """Join cuts that only blank lines and comments separate. Then move the start of each as `_without_gap` does."""
+    """Return the cuts, joined if only blank lines and comments separate them, each with the start of `_without_gap`."""
     whole: list[Splice] = []
     for cut in cuts:
         if whole and not re.sub(r"#[^\n]*", "", text[whole[-1].end : cut.start]).strip():
@@ -204,7 +204,7 @@ def _joined(cuts: list[Splice], text: str) -> list[Splice]:
 
 
 def _without_gap(text: str, cut: Splice) -> int:
-    """Return the start of a cut, moved over the blank line before it if a blank line or nothing follows the cut."""
+    """Return the start of a cut, including the blank line before it if a blank line or the end of the file follows."""
     follows = text[cut.end : cut.end + 2]
     gap = re.search(r"(?:(?<=\n)|\A)[ \t]*\r?\n\Z", text[: cut.start])
     alone = not follows or follows[0] == "\n" or follows == "\r\n"
@@ -272,7 +272,7 @@ def _literal(value: Any) -> str:
 
 
 def put_member(text: str, start: int, end: int, path: Keys, key: str, literal: str) -> Splice:
-    """Return the splice that puts `literal` at `path` in the inline table text[start:end]. `key` is its key in TOML."""
+    """Return the splice that puts `literal` at `path` in the inline table text[start:end]. `key`: its key as TOML."""
     found, rest = _towards(text, start, end, path)
     if found is not None and not rest:
         return Splice(found.value, found.end, literal)
@@ -300,7 +300,7 @@ def drop_member(text: str, start: int, end: int, path: Keys) -> Splice | None:
 
 
 def member_offsets(text: str, start: int, end: int, path: Keys) -> Iterator[tuple[str, int]]:
-    """Yield the keys of the table at `path`, each with its offset."""
+    """Yield (key, offset) for each member of the table at `path` in the inline table text[start:end]."""
     if not path:
         yield from ((member.path[0], member.start) for member in members(text, start, end))
         return
@@ -310,7 +310,7 @@ def member_offsets(text: str, start: int, end: int, path: Keys) -> Iterator[tupl
 
 
 def members(text: str, start: int, end: int) -> Iterator[_Statement]:
-    """Yield the members of the table text[start:end], which includes the braces."""
+    """Yield the members of the inline table text[start:end], whose braces are included in the range."""
     depth, begin, equals = 0, start + 1, -1
     for token in _TOKEN.finditer(text, start, end):
         word = token[0]
@@ -325,7 +325,7 @@ def members(text: str, start: int, end: int) -> Iterator[_Statement]:
 
 
 def _towards(text: str, start: int, end: int, path: Keys) -> tuple[_Statement | None, Keys]:
-    """Return the member at `path` or on the way there (None if there is none), and the remaining keys."""
+    """Return the member whose keys are the start of `path` (None if there is none), and the rest of `path`."""
     for member in members(text, start, end):
         if path[: len(member.path)] == member.path:
             return member, path[len(member.path) :]

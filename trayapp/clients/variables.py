@@ -66,7 +66,7 @@ def with_our_variables(text: str, context: Context) -> tuple[str, list[str]]:
 
 
 def asked_inputs(text: str, context: Context) -> dict[str, Mapping[str, object]]:
-    """Return the definitions of the inputs in a text that become keyring references, by reference."""
+    """Return keyring reference -> input definition, for each input in the text that becomes a keyring reference."""
     found = {_input(asked, context): {"id": asked, **context.inputs.get(asked, {})} for asked in _INPUT.findall(text)}
     return {mark: definition for mark, definition in found.items() if mark.startswith("${keyring:")}
 
@@ -86,7 +86,10 @@ def _input(asked: str, context: Context) -> str:
 
 
 def _place(found: re.Match[str], context: Context) -> str:
-    """Resolve a reference of VS Code or Cursor. References to the workspace stay if there is no folder."""
+    """Return what a reference of VS Code or Cursor stands for, or the reference itself if that is unknown.
+
+    References to the workspace are unknown if there is no folder.
+    """
     folder = context.folder
     separator = "\\" if context.windows else "/"
     known = {"userHome": str(context.home), "pathSeparator": separator, "/": separator}

@@ -26,7 +26,7 @@ from trayapp.model.config import ToolSwitch
 from trayapp.model.errors import ServerNotFoundError, UsageError
 
 LONGEST_KEY = 1000  # in characters, including quotes and escapes; YAML limits plain keys to 1,024
-SHOWN = 40  # characters of a name in a message
+SHOWN = 40  # the most characters of a name in a message
 
 
 class RefreshEdit(NamedTuple):

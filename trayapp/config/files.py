@@ -37,9 +37,10 @@ DRAIN_MOST = 16  # reads, enough for twice the kernel's queue; constant writes i
 
 
 def take_lease(descriptor: int, *, exclusive: bool = False) -> bool | None:
-    """Take a lease on an open file. Return False if a process has it open for writing, None if leases are unsupported.
+    """Take a lease on an open file and return True. Return None if leases are unsupported.
 
-    An `exclusive` lease requires that nobody else has the file open. It also blocks readers.
+    Return False if another process has the file open for writing or, with `exclusive`, in any mode. An exclusive lease
+    also blocks readers.
     """
     if sys.platform != "linux":
         return None
@@ -159,7 +160,10 @@ def signature(path: Path) -> Signature | None:
 
 
 def read_bytes(path: Path, limit: int) -> bytes | None:
-    """Return at most `limit` + 1 bytes of a file, or None if it does not exist. Raises StorageError."""
+    """Return the bytes of a file, or None if it does not exist. Raises StorageError.
+
+    At most `limit` + 1 bytes are returned, so the caller can detect a file that is too large.
+    """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise StorageError(f"{path} is not a file", "Move or rename it")
@@ -330,7 +334,7 @@ def _replace(old: _HeldFile, fresh: Path, target: Path, still_right: Callable[[]
             _exchange_back(fresh, target, ours)
             file.truncate()
             with suppress(FileNotFoundError):
-                file.write(target.read_bytes())  # for a reader that opened our file and is waiting
+                file.write(target.read_bytes())  # a reader that opened our file and is waiting gets this text
             raise _changed(target)
     _sync_folder(target.parent)
     # A program may have looked up the old file before the exchange and opened it only afterwards.

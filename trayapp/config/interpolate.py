@@ -32,7 +32,7 @@ _BODY = re.compile(
     re.ASCII | re.DOTALL,
 )
 
-_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, 5.1
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # the name of a header (RFC 9110, 5.1)
 
 
 class ExpandedText(NamedTuple):
@@ -104,7 +104,7 @@ class _Expander:
 
 
 def _closings(text: str) -> dict[int, int]:
-    """Map the index of each closed opening brace to the index after its matching `}`."""
+    """Return the index of each opening brace that is closed -> the index after its matching `}`."""
     ends: dict[int, int] = {}
     open_at: list[int] = []
     for token in _TOKEN.finditer(text):

@@ -11,7 +11,7 @@ HOME_VARIABLE = "MULTI_MCP_HOME"
 CONFIG_NAME = "servers.yaml"
 SEALED_NAME = "secrets.sealed"  # beside servers.yaml; holds sign-ins and secrets with `token_store: file`
 PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # the environment variable with the passphrase for that file
-PACKAGES = "packages"  # folder in the state folder
+PACKAGES = "packages"  # the name of a folder in the state folder
 
 
 class Paths(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from trayapp.model.errors import ConfigError, Problem
 
-SHOWN_CHARACTERS = 60  # characters of a word from the file, since a problem is one line
+SHOWN_CHARACTERS = 60  # the most characters of a word from the file, since a problem is one line
 
 
 class UnparsableError(ConfigError):

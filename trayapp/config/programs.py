@@ -85,7 +85,7 @@ BROWSER_SERVERS = frozenset({
     "mcp-server-browser-use", "playwright-mcp",
     # Docker
     "mcp/playwright", "mcp/puppeteer", "mcr.microsoft.com/playwright/mcp",
-    # programs in these packages
+    # the programs that these packages install
     "mcp-server-playwright", "mcp-server-puppeteer", "playwright-mcp-server",
 })  # fmt: skip
 WHY = "It drives a browser, which sessions would share"

@@ -31,7 +31,7 @@ HTTP_FIELDS = frozenset(("url", "type", *HTTP_ONLY))
 
 
 def lay_over(config: Config, imported: tuple[Imported, ...], file: str) -> Config:
-    """Merge `config`, as parsed from `file`, over the imported layers, field by field.
+    """Return `config`, as parsed from `file`, merged over the imported layers, field by field.
 
     If several layers define the same server, the first layer counts. An unusable server of a layer is reported for that
     layer's file and otherwise ignored. It does not affect the server of that name in `file`.
@@ -63,7 +63,7 @@ def user_pairs(user: Config) -> dict[str, Pair]:
 
 
 def merged_pair(lower: Pair, upper: Pair) -> Pair:
-    """Merge the upper entry over the lower one. If either is unreadable, return the upper for the parser to report."""
+    """Return the upper entry merged over the lower one. If either is unreadable, return the upper one unchanged."""
     try:
         below = {pair.name: pair for pair in fields.mapping_pairs(lower.value)}
         above = {} if is_null(upper.value) else {pair.name: pair for pair in fields.mapping_pairs(upper.value)}
@@ -78,7 +78,7 @@ def merged_pair(lower: Pair, upper: Pair) -> Pair:
 
 
 def merge_entry(lower: Entry, upper: Entry) -> dict[str, Any]:
-    """Merge `upper` over `lower`, field by field. A list or mapping replaces the whole lower value.
+    """Return `upper` merged over `lower`, field by field. A list or mapping replaces the whole lower value.
 
     If `upper` changes the transport or the url, the lower fields of the replaced transport, such as credentials, are
     dropped. Different spellings of a key count as the same key.
@@ -199,7 +199,10 @@ class Overlay:
 
 
 def overlay(user: Config, trusted: TrustedFile) -> Overlay:
-    """Merge the project's servers over `user`. If its file cannot be parsed, return `user` with only that problem."""
+    """Return `user` with the project's servers merged over it.
+
+    If the project's file cannot be parsed, the servers are those of `user`, and this is the only problem.
+    """
     return preview(user, trusted.file)
 
 

@@ -33,7 +33,7 @@ from trayapp.model.errors import Problem, StorageError
 from trayapp.model.late import late
 
 PROJECT_FILES = (".multi-mcp.yaml", ".mcp.json")  # only the first that exists in a folder counts
-MOST = 1000  # limit of the paths that are examined for one server
+MOST = 1000  # the most paths that are examined for one server
 LARGEST = 64_000_000  # bytes; for a larger file, only its size and modification time are hashed
 _SEPARATORS = late(r"[\s;&|<>()'\"`,]+")
 _CODE = late(
@@ -53,7 +53,7 @@ _MANIFESTS = {  # program -> files that define the commands it runs
     "cargo": ("Cargo.toml",),
     "go": ("go.mod",),
 }
-_ONLY_WITH = {  # program -> arguments; it runs a project's files only if one of these is given
+_ONLY_WITH = {  # program -> arguments, at least one of which makes it run a project's files
     **dict.fromkeys(("npx", "bunx", "node"), frozenset((".", "./", "..", "../"))),
     "docker": frozenset(("compose", "build")),
 }
@@ -121,7 +121,7 @@ def read_project(path: Path) -> ProjectFile | None:
     try:
         entries = server_pairs(read_top(file.text(), str(path)), str(path))
     except UnparsableError:
-        return file  # an unparsable file defines no servers, so it needs no scripts
+        return file  # an unparsable file defines no servers, so it runs no scripts
     found: dict[Path, Script | None] = {}
     for name, entry in entries.items():
         for each, run in watched_paths(entry, file.folder).items():
@@ -257,10 +257,11 @@ class TrustedFile(NamedTuple):
 
 
 class TrustStore:
-    """A store in the file at `path`: {"version": 1, "trusted": {path of a project's file: digest}, "commands": [...]}.
+    """The user's approvals of projects' files and of commands, stored in the file at `path`.
 
-    `commands` are the approved commands for secrets (`${cmd:...}`), verbatim. If the file cannot be read, no project is
-    trusted and no command is approved.
+    The file contains {"version": 1, "trusted": {path of a project's file: digest}, "commands": [...]}. `commands` are
+    the approved commands for secrets (`${cmd:...}`), verbatim. If the file cannot be read, no project is trusted and no
+    command is approved.
     """
 
     def __init__(self, path: Path) -> None:
@@ -268,7 +269,7 @@ class TrustStore:
         self._told = ""
 
     def check(self, file: ProjectFile) -> TrustedFile | None:
-        """Return proof that the file may be used, or None if its content is not approved. Blocks."""
+        """Return the file as a TrustedFile, or None if its content is not approved. Blocks."""
         try:
             known = self._trusted(self._content())
         except StorageError as error:
@@ -299,7 +300,7 @@ class TrustStore:
             return False
 
     def unapproved(self, servers: Iterable[ServerConfig]) -> dict[str, list[str]]:
-        """Return the commands for secrets that the user has not approved, by server. Blocks."""
+        """Return the commands for secrets that the user has not approved, by server name. Blocks."""
         found: dict[str, list[str]] = {}
         for server in servers:
             if commands := [one for one in secret_commands(server) if not self.is_approved(one)]:
@@ -354,7 +355,7 @@ class TrustStore:
         try:
             facts = self.path.stat()
         except OSError:
-            return  # missing, or the read reports the reason
+            return  # the file is missing, or reading it will report the reason
         if facts.st_uid != os.geteuid() or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             hint = f"Remove it and trust your projects again, or review it and run: chmod {FILE_MODE:o} {self.path}"
             raise StorageError(f"{self.path} is owned or writable by another user", hint)

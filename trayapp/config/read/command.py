@@ -1,4 +1,4 @@
-"""Parsing of command lines: words by the platform's conventions, relative paths, and options."""
+"""Parsing of command lines: splitting into words as the platform does, finding relative paths, and reading options."""
 
 from __future__ import annotations
 
@@ -113,9 +113,9 @@ def is_relative(path: str) -> bool:
 
 
 class UncertainError(ValueError):
-    """Raised when a command line does not show what it runs. The text names the unclear part.
+    """Raised when a command line does not show what it runs. The message names the unclear part.
 
-    If `is_local`, the command runs a folder, an address or an installed program, which the text names.
+    `is_local`: that part is a folder, an address or an installed program, which the command runs.
     """
 
     def __init__(self, text: str, *, is_local: bool = False) -> None:
