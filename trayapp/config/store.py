@@ -191,7 +191,7 @@ def sample_text() -> str:
 
 
 def with_sample(config: Config, command: Sequence[str]) -> Config:
-    """Return the configuration with the command of the sample server replaced by `command`."""
+    """Return the configuration with `command` in place of the command of multi-mcp's sample server."""
     program, *args = command
     changed = {
         name: replace(server, command=program, args=tuple(args))

@@ -81,7 +81,7 @@ def restrict_thread(read: Iterable[str], write: Iterable[str], devices: Iterable
 def scope_thread() -> None:
     """Keep the calling thread, and all that it starts, from using abstract sockets of other programs or signaling them.
 
-    Also forbid new privileges. If Landlock has no scopes, do only the latter. Files are not limited. Raises OSError.
+    Also forbid new privileges, which is all that is done if Landlock has no scopes. Raises OSError.
     """
     _forbid_privileges()
     if abi() >= LEAST_ABI:
@@ -91,7 +91,7 @@ def scope_thread() -> None:
 
 @contextmanager
 def _restricting(files: int, network: int) -> Iterator[int]:
-    """Yield a ruleset for these rights and all scopes. Apply it to the calling thread if no error occurs."""
+    """Yield a ruleset for these rights and all scopes. If the block succeeds, apply the ruleset to the thread."""
     attributes = struct.pack("QQQ", files, network, SCOPES)
     ruleset = system_call(CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
     try:
@@ -109,7 +109,7 @@ def _forbid_privileges() -> None:
 
 def _allow_path(ruleset: int, path: str, rights: int) -> None:
     try:
-        # Paths are real paths. A link as the last component was put there after the check: it grants nothing.
+        # The path is a real path. If its last component is a link, it was replaced after the check and grants nothing.
         folder = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):

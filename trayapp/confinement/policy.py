@@ -263,7 +263,7 @@ class _Grants:
         self._writable = [(one, os.path.realpath(one)) for one in program.scratch]
 
     def given(self, paths: Iterable[str], *, write: bool = False) -> list[str]:
-        """Return the real paths that are granted for these paths, outer folders first."""
+        """Return the real paths that are granted for these paths, outer folders first. `write`: for writing, too."""
         found: list[str] = []
         for path in sorted(set(paths), key=len):  # outer folders before inner ones
             real = _found(path)

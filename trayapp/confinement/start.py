@@ -161,7 +161,7 @@ class ConfinedStart:
             await asyncio.get_running_loop().subprocess_exec(lambda: protocol, *argv, env=env, **options)
             return
         if self._mechanism == "bubblewrap":
-            # With a list of hosts, the filter around bubblewrap reports each socket to the gateway.
+            # With a list of hosts, all sockets pass this filter: the one around bubblewrap passes them to the gateway.
             internet: seccomp.Sockets = "none" if policy.network is False else "all"
             rules = seccomp.filter_program(seccomp.machine(), internet, unix=policy.sockets, namespaces=True)
             reader, writer = os.pipe()
@@ -215,7 +215,7 @@ class ConfinedStart:
                 self._record.server, f"the kernel refused ({code})", "See what this system can do: multi-mcp doctor"
             ) from None
         except PermissionError:
-            # The policy may not cover the interpreter of a script.
+            # The policy may not cover a script's interpreter. If so, record the interpreter's folder as refused.
             interpreter = interpreter_of(self._program)
             for path in dict.fromkeys((interpreter, os.path.realpath(interpreter))) if interpreter else ():
                 root = os.path.realpath(root_of(path, self._program.home))
@@ -228,7 +228,7 @@ class ConfinedStart:
 async def confining(
     confinement: Confinement, argv: tuple[str, ...], cwd: str, env: Mapping[str, str]
 ) -> AsyncIterator[ConfinedStart]:
-    """Prepare the confined start of a program. Its requests are served until the context ends.
+    """Yield the prepared start of a confined program. Answer the program's requests until the context ends.
 
     Raises CannotConfineError.
     """

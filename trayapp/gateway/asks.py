@@ -65,7 +65,7 @@ def ask_mode(settings: Settings, server: ServerConfig | None, tool: str) -> AskM
 
 
 def asks_first(mode: AskMode, tool_class: ToolClass, *, listed: bool) -> bool:
-    """Return True if we ask the user before a call. In mode `auto`, the client asks about tools `listed` to it."""
+    """Return True if we ask the user before a call. In mode `auto`, clients ask about the tools `listed` to them."""
     match mode:
         case "off":
             return False
@@ -277,7 +277,7 @@ class Asks:
         return self.is_granted(session, subject) or (subject.mode == "auto" and not self.someone_is_there)
 
     def is_granted(self, session: Any, subject: Subject) -> bool:
-        """Return True if the user has allowed calls of that definition for this session or always."""
+        """Return True if the user has allowed calls with this definition, for this session or always."""
         for_session = self._grants.get(session, ()) if session is not None else ()
         return _grant(subject) in for_session or self._services.approvals.pins.is_allowed(*_grant(subject))
 
@@ -422,7 +422,7 @@ _NOT_ALLOWED = {
 
 
 class NotAllowedError(MultiMcpError):
-    """Raised when a call was not allowed. The hint is for the model."""
+    """Raised when the user did not allow a call or could not be asked. The hint is for the model."""
 
     def __init__(self, subject: Subject, code: str, wait_s: float = 0.0) -> None:
         why, hint = _NOT_ALLOWED[code]

@@ -167,7 +167,7 @@ def switch(node: Node) -> bool:
 
 
 def _unquoted(node: Node, *kinds: str) -> str:
-    """Return a hint for a value that is text only because of its quotes; "" for other values."""
+    """Return a hint if a value would be one of `kinds` without its quotes. Return "" for other values."""
     if not isinstance(node, Scalar) or node.style not in ("'", '"') or plain_kind(node.text) not in kinds:
         return ""
     return f"Write {node.text} without quotes"

@@ -85,7 +85,7 @@ class Layout:
         return start
 
     def blank_below(self, end: int) -> int:
-        """Return the end of the last blank line directly below the line that ends at `end`, or `end` if none."""
+        """Return the end of the last blank line directly below the line that ends at `end`, or `end` without one."""
         while (below := self.next_line(end)) is not None and below < len(self.text) and not self.line_at(below).strip():
             end = self.line_end(below)
         return end
@@ -447,7 +447,7 @@ def outline(node: Node | None) -> Any:
 
 
 def outline_of(value: Any) -> Any:
-    """Return the outline of a Python value, which equals that of the YAML that `rendering` writes for it."""
+    """Return the outline of a Python value. The YAML that `rendering` writes for it has the same outline."""
     return outline(node_of(value))
 
 

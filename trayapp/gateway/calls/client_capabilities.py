@@ -13,9 +13,10 @@ from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 
 class Purpose(NamedTuple):
-    """The purpose of a connection. `server`: the key of its server. `newer`: True for the newer era, None for either.
+    """The purpose of a connection. `server`: the key of its server.
 
-    Unless `alone` or `requests` is set, all sessions of the connection's era may share it.
+    `newer`: True for the newer era, False for the older one, None for either. Unless `alone` or `requests` is set, all
+    sessions of that era may share the connection.
     """
 
     server: str
@@ -33,7 +34,7 @@ class Purpose(NamedTuple):
 
 
 class ClientCapabilities:
-    """The client capabilities to announce on each connection of one gateway. `sessions`: a live collection."""
+    """The client capabilities to announce on each connection of one gateway. `sessions`: always its current ones."""
 
     def __init__(
         self,
@@ -82,8 +83,8 @@ class ClientCapabilities:
     def revision_to_try(self, key: str) -> str:
         """Return the protocol revision to try first on a new connection, or "" for no preference.
 
-        Its era is that of the connection's purpose or of the session that needs it, or else the newer one. If the
-        server is known not to support that era, the other one is tried.
+        The era is that of the connection's purpose or of the session that needs the connection, or else the newer one.
+        If the server is known not to support that era, the other one is tried.
         """
         purpose = self._purpose(key)
         traits = self._listings.traits(purpose.server)
@@ -97,7 +98,7 @@ class ClientCapabilities:
         return known if known in MODERN_VERSIONS else ""
 
     def tried_older(self, key: str) -> bool:
-        """Return True if the older era was tried first when that connection was made."""
+        """Return True if `revision_to_try` last returned a revision of the older era for that connection."""
         return self._tried_older.get(key, False)
 
     def made(self, key: str) -> None:

@@ -107,7 +107,10 @@ class CommandConsent:
         }
 
     async def wait_for(self, subject: Subject) -> str:
-        """Ask the user, and return the hash of the definition that was allowed. Raises NotAllowedError."""
+        """Ask the user, and return the hash of the definition that was allowed.
+
+        Raises NotAllowedError if the user refuses, does not answer in time or cannot be asked.
+        """
         ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         asker = Asker("multi-mcp call", self._project)
         ask = self._asks.open_call(asker, subject, self._arguments, lambda ending, _content: ended.set_result(ending))

@@ -76,7 +76,7 @@ class Notifications:
                 session.notify(method, params)
 
     def lists_read(self, connection: Connection) -> None:
-        """Pass on a server's list_changed notifications after the lists were read again, even if they are the same.
+        """Pass on a server's list_changed notifications after its lists were read again, even if no list changed.
 
         The notifications go to sessions of newer clients, which subscribe to them, and to sessions that had a call in
         progress when the notifications arrived.

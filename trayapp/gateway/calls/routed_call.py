@@ -72,7 +72,7 @@ class RoutedCall:
     parked_at: float = field(default=0.0, init=False)  # when its client was last asked
     moved: bool = field(default=False, init=False)  # True if sent again on another connection
     log_level: str | None = field(default=None, init=False)  # requested by the client for this call
-    proof: Callable[[float], None] | None = field(default=None, init=False)  # gets the duration in seconds
+    proof: Callable[[float], None] | None = field(default=None, init=False)  # called with the time to the answer, in s
     _allowed: str = field(default="", init=False)  # hash of the definition for which the user has allowed this call
     _consent: CallConsent | None = field(default=None, init=False)  # the open ask, while the user is asked
     _began: float = field(default_factory=perf_counter, init=False)
@@ -248,7 +248,7 @@ class RoutedCall:
         self.send(self._timeout_s)
 
     def move(self) -> None:
-        """Cancel the request, and send it again on its session's current connection. It must be safe to repeat."""
+        """Cancel the request, which must be safe to repeat, and send it again on its session's current connection."""
 
         async def work() -> None:
             self.connection = await self.session.connected_again(self.request_id, self.request, self.connection)
@@ -260,7 +260,7 @@ class RoutedCall:
             self.session.start(self.request_id, work)
 
     def _ask_client(self, question: dict[str, Any]) -> None:
-        """Ask the questions of a 2026-07-28 server, then send the request again with the answers."""
+        """Start a task that gets answers to a 2026-07-28 server's questions, and sends the request again with them."""
 
         async def work() -> None:
             self._rounds += 1

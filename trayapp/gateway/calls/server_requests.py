@@ -153,7 +153,7 @@ class ServerRequests:
         if among is not None:
             calls = [call for call in calls if call.session in among]
         asking: dict[ClientSession | None, None] = dict.fromkeys(call.session for call in calls)
-        if not calls:  # the server is being started for requests that wait
+        if not calls:  # the server may ask while it starts for waiting requests
             asking = dict.fromkeys(s for s in self._services.sessions if connection.key in s.awaited_servers())
         if len(asking) > 1 or (connection.own_requests and asking):
             raise self._refusal(connection, method, _SEVERAL)
@@ -301,7 +301,7 @@ class ServerRequests:
     # -- parked calls --------------------------------------------------------------------------------------------
 
     def park(self, call: RoutedCall) -> str:
-        """Keep a call until its client comes back, PATIENCE_S at most. Return the request state that it must send."""
+        """Keep a call until its client comes back, PATIENCE_S at most. Return the state that the client must send."""
         state = STATE_PREFIX + secrets.token_urlsafe(24)
         self._parked[state] = call
         call.parked_at = self._services.clock.now()
@@ -335,7 +335,7 @@ class ServerRequests:
         self._unpark_all(lambda call: call.session is session and request_id in (None, call.request_id))
 
     def abandon(self, call: RoutedCall) -> None:
-        """Abandon a parked call: its client has long been away, and other calls wait for the connection."""
+        """Abandon a parked call whose client has long been away, because other calls wait for the connection."""
         self._unpark_all(lambda parked: parked is call)
 
     def _unpark_all(self, of: Callable[[RoutedCall], bool]) -> None:
@@ -369,7 +369,7 @@ def _has_other_arguments(request: Request, sent: Request) -> bool:
 class Questions:
     """Questions of one call's server to a client of 2026-07-28, each sent as an answer to the client's own request.
 
-    `park` keeps the call until its client comes back. `asking`: all calls with open questions.
+    `park` keeps the call until its client comes back. `asking`: call -> its Questions, while any are open.
     """
 
     def __init__(
@@ -473,7 +473,7 @@ class _HeldQuestions:
 
 @dataclass(eq=False, slots=True)
 class _CancelPing(IgnoredCall):
-    """A ping after calls on one connection were cancelled. Its answer proves that the server has read them."""
+    """A ping after calls on one connection were cancelled. Its answer proves that the server read the cancellations."""
 
     live: Live
     note_answer: Callable[[_CancelPing], None]

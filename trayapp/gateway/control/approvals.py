@@ -86,7 +86,7 @@ class ApprovalRequests:
         return {"rows": rows, "tools": tools}
 
     async def _judge_all(self) -> None:
-        """Judge the offers that no list request has needed yet, and search all unsearched definitions for orders."""
+        """Judge the offers that no list request has needed yet. Search the remaining definitions for orders."""
         for name in self._gateway.servers.shared.servers:
             if (offer := self._gateway.services.listings.get(name)) is not None:
                 _ = self._gateway.services.served_tools.of(name, offer).tools
@@ -166,9 +166,9 @@ class SecretCommandRequests:
         return {"rows": rows}
 
     async def _approve(self, asked: Asked) -> Any:
-        """Approve those of `commands` that still wait, and return the others as `missed`.
+        """Approve those of `commands` that still wait for approval. Return `{"approved", "missed"}`.
 
-        The caller must have shown each of them to the user in full.
+        The caller must have shown each command to the user in full.
         """
         server, commands = text_of(asked, "server"), asked.get("commands")
         if not isinstance(commands, list) or not all(isinstance(one, str) for one in commands):
@@ -179,6 +179,6 @@ class SecretCommandRequests:
         return {"approved": approved, "missed": [one for one in commands if one not in waiting]}
 
     def _unapproved(self, server: str | None) -> dict[str, list[str]]:
-        """Return the commands that wait for approval, by enabled server. `server`: only this server's. Blocks."""
+        """Return enabled server -> its commands that wait for approval. `server`: None for all servers. Blocks."""
         servers = list(self._gateway.servers.shared.servers.values())
         return self._trust.unapproved(one for one in servers if not one.disabled and server in (None, one.name))

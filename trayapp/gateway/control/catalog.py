@@ -46,7 +46,7 @@ from trayapp.model.redact import redacted
 from trayapp.wire import control
 from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, Request, RpcError
 
-BATCH_MOST = 10_000  # limit of the queries in one request
+BATCH_MOST = 10_000  # limit on the number of queries in one request
 HITS_MOST = 1_000
 UNUSED_S = 30 * 86_400.0  # tools that have not been called for this long count as unused
 PROJECT_WAIT_S = 5.0  # limit for listing the tools of a project's servers; a start that hangs would take 30 s
@@ -165,7 +165,7 @@ class CatalogRequests:
             self._note_unknown(seen_by.view, seen_by.view.being_asked())
             results, shown = [], dict[str, Any]()
             for query in queries:
-                # An empty line of a batch keeps its place and does not fail the others.
+                # An empty line of a batch gets no hits, instead of an error for the whole batch.
                 blank = batch is not None and asked.get("server") is None and not query.strip()
                 rows, shown = ([], {}) if blank else await self._find_hits(seen_by, query, asked)
                 results.append(rows)
@@ -277,7 +277,7 @@ class CatalogRequests:
             return {"server": key[0], "tool": key[1], "result": shown}
 
     async def _prompt(self, asked: Asked) -> Any:
-        """Get a prompt. `words`: its arguments, as one line or as a list of words."""
+        """Return `{"server", "prompt", "result"}` of a prompt. `words`: its arguments, as a line or a list of words."""
         name, words = text_of(asked, "prompt", "prompt"), asked.get("words")
         if not isinstance(words, str | list):
             raise RpcError(INVALID_PARAMS, "words must be a line or a list of words")

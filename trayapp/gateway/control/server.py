@@ -41,7 +41,7 @@ BEAT_SHORTEST_S = 0.05  # with a shorter interval, the gateway would have no tim
 def beat_of(params: dict[str, Any]) -> float | None:
     """Return the seconds between a watcher's heartbeats, at least BEAT_SHORTEST_S, or None for no heartbeats.
 
-    Raises RpcError.
+    Raises RpcError if `beat_s` is not a positive number.
     """
     beat_s = params.get("beat_s")
     if beat_s is None:

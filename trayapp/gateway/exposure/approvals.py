@@ -104,18 +104,18 @@ class PinStore:
     # -- calls that the user always allows -----------------------------------------------------------------------
 
     def is_allowed(self, server: str, tool: str, digest: str) -> bool:
-        """Return True if the user always allows calls of that definition."""
+        """Return True if the user always allows calls of a tool with that definition."""
         return self.of(server).allowed.get(tool) == digest
 
     def allow(self, server: str, tool: str, digest: str) -> None:
-        """Allow calls of that definition from now on, without asking."""
+        """Allow all later calls of a tool with that definition without asking."""
         known = self.of(server)
         known.allowed[tool], known.dirty = digest, True
         self.unsaved()
         log.info("Always allowed: %s/%s", server, tool)
 
     def forbid(self, server: str, tool: str) -> bool:
-        """Stop always allowing calls of that tool. Return False if they were not always allowed."""
+        """Stop always allowing calls of a tool. Return False if they were not always allowed."""
         known = self.of(server)
         if known.allowed.pop(tool, None) is None:
             return False
@@ -142,7 +142,7 @@ class PinStore:
         )
 
     def save(self) -> None:
-        """Write the pins that changed. Blocks. A failed write is tried again with the next change."""
+        """Write the files of changed pins. Blocks. A failed write is logged, and tried again with the next change."""
         for known in list(self._pins.values()):
             if known.dirty:
                 known.dirty = False
@@ -284,7 +284,7 @@ class Approvals:
         findings = self._findings(known.server, name, item, digest, settings, whole=whole)
         if looks and is_tool(name) and (alike := shadowed(name, known.listed, others(), late=known.known)) is not None:
             findings = (alike, *findings)
-        # Texts other than tools and skills are never compared with an earlier form.
+        # Texts other than tools and skills are never compared with an earlier form, so theirs is not kept.
         kept = approval_store.pinned(item) if findings or not is_apart(name) else "{}"
         pin = Pin(digest, kept, not is_held(findings), findings, unread=looks and not whole, seen=looks)
         known.pin(name, pin)
@@ -309,7 +309,7 @@ class Approvals:
         return [name for name in self._verdicts if any(pin.unread for pin in self.pins.of(name).tools.values())]
 
     def orders(self, server: str, offer: Offer) -> dict[str, tuple[str, tuple[Finding, ...]]]:
-        """Search the unsearched definitions of an offer for orders. Return name -> (hash, findings). Blocks."""
+        """Search the definitions of an offer that are `unread` for orders. Return name -> (hash, findings). Blocks."""
         pins = dict(self.pins.of(server).tools)
         return {
             name: (pins[name].hash, orders_in(name, item))

@@ -39,7 +39,7 @@ def _names_of(
 
 
 def digests_of(skill: Item) -> dict[str, str | None]:
-    """Return the published digest of each file of a skill by URI, SKILL.md included; None if a file has none."""
+    """Return URI -> published digest, or None without one, for each file of a skill, including SKILL.md."""
     files = skill.get("resources")
     found = {str(skill.get("uri")): None}
     return found | {
@@ -109,9 +109,9 @@ class Catalog:
         return self._is_on(key) and self.offers[key[0]].waits(key[1])
 
     def switched_on(self, server: str, names: Iterable[str]) -> tuple[str, ...]:
-        """Return `names`, subjects of a server (tools, prompts, ...), without tools that the user disabled or excluded.
+        """Return `names` without the tools that the user disabled or excluded.
 
-        Return () if the server is disabled or its offer unknown.
+        `names`: tools, prompts, ... of the server. Return () if the server is disabled or its offer is unknown.
         """
         if server not in self.enabled:
             return ()
@@ -149,7 +149,7 @@ class Catalog:
 
     @cached_property
     def counts(self) -> dict[str, ToolCounts]:
-        """Return the counts of each server's tools."""
+        """Return server -> the counts of its tools."""
         from trayapp.model.status import ToolCounts  # loaded with the first snapshot
 
         known = Counter(server for server, _ in self.tools)
@@ -235,7 +235,7 @@ class Catalog:
 
     @cached_property
     def resources(self) -> dict[Key, Item]:
-        """Return the resources by (server, URI), without files of skills that are held back."""
+        """Return the resources by (server, URI), without the files of held-back skills."""
         found = self._by_key("resources")
         held = self.skill_files.keys() - self.served_skill_files
         return {key: item for key, item in found.items() if key not in held} if held else found

@@ -24,7 +24,7 @@ from trayapp.model.config import EXPOSE_MODES, Config, Expose, Profile
 from trayapp.model.errors import AmbiguousToolError, MultiMcpError, ServerDisabledError, ToolNotFoundError
 from trayapp.model.offer import Item
 
-INSTRUCTIONS_EACH = 2_000  # characters of one server; a model reads them in every session
+INSTRUCTIONS_EACH = 2_000  # characters of one server's instructions; a model reads them in every session
 INDEX_URI = f"{SCHEME}index"
 INDEX: Item = {
     "uri": INDEX_URI,
