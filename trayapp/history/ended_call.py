@@ -1,4 +1,4 @@
-"""The facts of an ended call, which are recorded at almost no cost to the call."""
+"""The facts of an ended call. Recording them costs the call almost no time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 Outcome = Literal["ok", "error", "failed", "cancelled", "timeout", "refused"]
 FAILURES: tuple[Outcome, ...] = ("error", "failed", "timeout")
 RECORDED = frozenset(("tools/call", "resources/read", "prompts/get"))
-HEAD_BYTES = 16 * 1024  # a larger answer is cut to its first HEAD_BYTES and its last TAIL_BYTES
+HEAD_BYTES = 16 * 1024  # an answer of at least this size is cut to its first HEAD_BYTES and its last TAIL_BYTES
 TAIL_BYTES = 256  # enough for `isError`, which most servers write after the content
 
 
@@ -32,7 +32,7 @@ class EndedCall(NamedTuple):
     params: Any
     answer: bytes | dict[str, Any] | None
     size: int
-    outcome: Outcome | None  # None: read from the answer
+    outcome: Outcome | None  # None: determined by the answer
     error: str
     allowed: str
 
@@ -53,6 +53,9 @@ def ends_of(frame: bytes) -> bytes:
 def refused_call(
     began: float, caller: Any, server: str, params: Any, error: Exception, method: str = "tools/call"
 ) -> EndedCall:
-    """Return the facts of a call that failed without an answer to record. `params`: the request's parameters."""
+    """Return the facts of a call that failed with `error` just now, without an answer.
+
+    `began`: seconds of time.perf_counter. `params`: the request's parameters.
+    """
     words = str(getattr(error, "title", error))
     return EndedCall(perf_counter(), began, caller, server, method, params, None, 0, "failed", words, "")

@@ -14,22 +14,22 @@ from trayapp.model.secret_patterns import REDACTED
 from trayapp.model.text import one_line
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
-TEXT_MOST = 2_048  # characters that a row keeps of the arguments, and of the result
-HEAD_LOOKED_AT = 2 * (TEXT_MOST + TAIL_DROPPED)  # characters to unescape first, usually enough
+TEXT_MOST = 2_048  # characters that a row keeps of the arguments, and as many of the result
+HEAD_LOOKED_AT = 2 * (TEXT_MOST + TAIL_DROPPED)  # characters that are unescaped at first: usually enough for `_cut`
 LONGEST_ESCAPE = 6
-SAMPLE = 256  # tokens are counted in this many characters of a tool's first result in a batch, then extrapolated
+SAMPLE = 256  # characters of a tool's first result in a batch. Their tokens are extrapolated to all its results
 ERROR_MOST = 240
 NAME_MOST = 200
 _ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\u001b": "\x1b", "\\u001B": "\x1b"}
 IS_ERROR = b'"isError":true'
-# Patterns for an answer that was cut and cannot be parsed. Quotes inside a JSON string are escaped, so the patterns
-# match nothing there.
+# Patterns for an answer that was cut and cannot be parsed. They match nothing inside a JSON string, because quotes are
+# escaped there.
 _MEMBER = re.compile(rb'"(result|error)"\s*:\s*')
 _WORDS = re.compile(rf'"(?:message|text)"\s*:\s*"((?:[^"\\]|\\.){{0,{ERROR_MOST * LONGEST_ESCAPE}}})')
 
 
 class Row(NamedTuple):
-    """A recorded call, with a field for each column. `time`: Unix seconds at its end. `ms`: its duration."""
+    """A recorded call, with a field for each column. `time`: when it ended, in Unix seconds. `ms`: its duration."""
 
     time: float
     client: str
@@ -37,7 +37,7 @@ class Row(NamedTuple):
     project: str
     server: str
     tool: str
-    kind: str  # read | write | destructive, "" = unknown
+    kind: str  # the tool's class: read | write | destructive; "" = unknown, or no tool was called
     outcome: Outcome
     ms: float
     sent: int  # bytes
@@ -60,7 +60,7 @@ class RowMaker:
         self._density: dict[tuple[str, str], float] = {}
 
     def row(self, call: EndedCall, caller: Caller, time: float, kind: str) -> Row:
-        """Return the row of a call, without secrets. `time`: Unix seconds at its end. `kind`: the tool's class."""
+        """Return the row of a call, with secrets redacted. `time`, `kind`: as in Row."""
         params = call.params if isinstance(call.params, Mapping) else {}
         given: Any = params.get("arguments") or {}
         if call.method not in ("tools/call", "prompts/get"):
@@ -76,7 +76,7 @@ class RowMaker:
         received = call.size or len(result)
 
         def safe_result() -> str:
-            if answer is None:  # it was cut and cannot be parsed: undo the escapes in its text
+            if answer is None:  # missing, cut or invalid: undo the escapes in the text, if any
                 return _unescaped(result)
             return _safe(answer.get("error", answer.get("result")), result)
 
@@ -109,7 +109,10 @@ class RowMaker:
         return self._kept.get(text, "")
 
     def _tokens(self, tool: tuple[str, str], result: str, size: int) -> int:
-        """Estimate a result's tokens from the tool's first result in this batch. `size`: the result's bytes."""
+        """Return the estimated tokens of a result of `size` bytes, from the tool's first result in this batch.
+
+        Return 0 if there is no text to estimate from.
+        """
         if tool not in self._density:
             if not result:
                 return 0
@@ -143,9 +146,9 @@ def _parsed(answer: bytes | dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _result_text(answer: dict[str, Any] | None, raw: bytes | dict[str, Any] | None) -> tuple[str, str]:
-    """Return the JSON text of the result or error, and the error message ("" if there is none).
+    """Return the JSON text of an answer's result or error, and the error message ("" if there is none).
 
-    If the answer was cut, the JSON text is incomplete.
+    If the `raw` answer was cut, the JSON text is incomplete.
     """
     if answer is None:
         head = raw[:HEAD_BYTES] if isinstance(raw, bytes) else b""
@@ -172,7 +175,7 @@ def _outcome(answer: dict[str, Any] | None, raw: bytes | dict[str, Any] | None) 
 
 
 def _first_words(answer: dict[str, Any] | None) -> str:
-    """Return the first text in a result's content, or "" if there is none."""
+    """Return the first text in the content of an answer's result, or "" if there is none."""
     content = (answer or {}).get("result", {}).get("content")
     for item in content if isinstance(content, list) else ():
         if isinstance(item, dict) and isinstance(item.get("text"), str):
@@ -187,7 +190,7 @@ def _safe(value: Any, text: str) -> str:
     """
     if "\\" not in text:
         return text
-    left = [TEXT_MOST * 2]  # characters still to read. `_cut` drops what follows
+    left = [TEXT_MOST * 2]  # characters still to read. `_cut` drops the rest of the text
 
     def safe(inner: Any) -> Any:
         if isinstance(inner, str):

@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FILE_NAME = "history.db"
-FLUSH_S = 0.1  # time before a batch is written: short, so the panel shows calls promptly and a kill loses few
+FLUSH_S = 0.1  # wait before a batch is written: short, so that the panel shows calls promptly and a kill loses few
 # The thread works for at most this long, then rests so that calls can run. Each period of work delays one call,
 # whether the period is short or long. A few long periods therefore delay fewer calls: less than 1 % of quick ones.
 WORK_S = 0.01
-REST_S = 4 * WORK_S  # sleep after that work: most of the time remains for calls
-BEHIND_S = 0.5  # once a call has waited this long for its row, rests are short: a kill loses at most 1 s of calls
-ROWS_AT_ONCE = 1_000  # rows per transaction: after each one, the thread waits for the GIL
-BATCHES_MOST = 50  # batches that may wait for a slow disk. Calls beyond them are dropped
+REST_S = 4 * WORK_S  # rest after each period of work: most of the time remains for calls
+BEHIND_S = 0.5  # once a call has waited this long for its row, rests take WORK_S: a kill loses at most 1 s of calls
+ROWS_AT_ONCE = 1_000  # rows per transaction: many, because the thread waits for the GIL after each transaction
+BATCHES_MOST = 50  # batches that may wait for a slow disk. Further calls are dropped
 RETRY_S = 5.0  # pause after a failure: a full disk must not be retried with every batch
 
 Result = TypeVar("Result")
 
 
 class CallLookup(Protocol):
-    """The source of facts about a call that only the gateway has. The history's thread calls the methods."""
+    """The gateway's facts about callers and tools. The history's thread calls the methods."""
 
     def caller(self, caller: Any) -> Caller:
         """Return the Caller for a client's session. A Caller is returned unchanged."""
@@ -58,7 +58,7 @@ class DailyCount(NamedTuple):
 
 
 class Throttle:
-    """A limit on how long a thread works without a rest. `since`: perf_counter when the batch's oldest call ended.
+    """A limit on how long a thread works without a rest. `since`: when the oldest call ended, by perf_counter.
 
     A thread that does not sleep alternates with the event loop every 5 ms, which would slow down calls.
     """
@@ -68,7 +68,7 @@ class Throttle:
         self._began = time.perf_counter()
 
     def rest(self) -> None:
-        """Sleep if the thread has worked for WORK_S since it last slept."""
+        """Sleep if the thread has worked for WORK_S since its last rest: for WORK_S if it is behind, or else REST_S."""
         now = time.perf_counter()
         if now - self._began > WORK_S:
             time.sleep(REST_S if now - self._since < BEHIND_S else WORK_S)
@@ -78,8 +78,8 @@ class Throttle:
 class Recorder:
     """The history of one gateway. Methods below the line `thread` run in one thread, all others on the event loop.
 
-    `settings`: returns the current settings. Listeners are called on the loop after each batch and after `clear`.
-    `changed` is called there when `problem` changes.
+    `settings`: returns the current settings. On the loop, listeners are called after each batch and after `clear`, and
+    `changed` when `problem` changes.
 
     The class is broad because the event loop and the thread share today's count and the problem.
     """
@@ -123,7 +123,7 @@ class Recorder:
         return lambda: self._listeners.remove(listener)
 
     async def look(self) -> None:
-        """Count today's calls in an existing history file, unless they are already counted."""
+        """Set `today` to the counts in an existing history file, unless it is already set."""
         if self.path.exists() and self.today is None:
             await self._in_thread(self._count_today)
 
@@ -140,7 +140,7 @@ class Recorder:
         return await self._in_thread(lambda: self._opened().per_minute(time.time(), minutes))
 
     async def used(self, within_s: float) -> tuple[float, set[tuple[str, str]]]:
-        """Return the time of the first call or, if later, the time `within_s` ago, and the tools called since then.
+        """Return when the recorded part of the last `within_s` begins, and the tools called in it.
 
         The time is in Unix seconds, or 0 if there are no calls. Each tool is (server, tool).
         A history that cannot be read counts as empty.
@@ -187,7 +187,7 @@ class Recorder:
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
     def _written(self, problem: Problem | None) -> None:
-        """Publish the thread's result. Runs on the loop."""
+        """Finish a batch: publish its `problem` (None: it was written), and call the listeners. Runs on the loop."""
         self._waiting -= 1
         if problem != self.problem:
             self.problem = problem
@@ -209,7 +209,10 @@ class Recorder:
         return self._file
 
     def _write(self, calls: list[EndedCall], epoch: float, loop: asyncio.AbstractEventLoop) -> None:
-        """Write a batch. This is the boundary for history errors. `epoch`: the Unix time when perf_counter was 0."""
+        """Write a batch, then call `_written` on `loop`. `epoch`: the Unix time when perf_counter was 0.
+
+        This is the boundary for history errors: they become the problem that `_written` publishes.
+        """
         problem = self.problem
         try:
             problem = self._write_rows(calls, epoch)
@@ -223,7 +226,7 @@ class Recorder:
         try:
             loop.call_soon_threadsafe(self._written, problem)
         except RuntimeError:
-            log.debug("The event loop ended before the history was written")
+            log.debug("The event loop was closed before the history reported a batch")
 
     def _write_rows(self, calls: list[EndedCall], epoch: float) -> Problem | None:
         from trayapp.history.ended_call import FAILURES

@@ -24,11 +24,11 @@ FULL = 0.95  # share of the size limit at which the file is full: indexes and th
 WAL_BYTES = 1 << 20
 CACHE_KIB = 256  # page cache. The default of 2 MiB is not needed: rows are appended, and the system caches the file
 DAY_S = 86_400.0
-INSERTED_AT_ONCE = 50  # rows per statement. SQLite before 3.32 takes at most 999 values in one statement
+INSERTED_AT_ONCE = 50  # rows per statement: SQLite before 3.32 accepts at most 999 values in one
 LIST_MOST = 500
-# Parts of SQLite's messages for a file that is damaged, not a database, has other tables, or is locked for too long.
+# Parts of SQLite's messages for a file that is damaged, is no database, has other tables, or is locked for too long.
 _UNUSABLE = ("malformed", "not a database", "corrupt", "locked", "has no column", "no such table")
-FEW = 1000  # the most calls to look up by id in the word index. Beyond that, the index is searched in order
+FEW = 1000  # the most calls that are looked up by id in the word index. For more, the index is searched in order
 
 _COLUMNS = Row._fields[:-2]  # all but `arguments` and `result`, which have a separate table
 _SETUP = f"""
@@ -82,7 +82,7 @@ class HistoryFile:
         self._open: sqlite3.Connection | None = None
         self._inode = 0  # inode of the open file
         self._pruned_at = 0.0
-        self.set_aside: Path | None = None  # the new path of an unusable file
+        self.set_aside: Path | None = None  # the path to which an unusable file was renamed
 
     def close(self) -> None:
         opened, self._open = self._open, None
@@ -146,16 +146,16 @@ class HistoryFile:
         return counts
 
     def used(self, moment: float) -> tuple[float, set[tuple[str, str]]]:
-        """Return the time of the first call, or `moment` if that is later, and the tools called since `moment`.
+        """Return the later of `moment` and the first call's time, and the tools called since `moment`.
 
-        Times are in Unix seconds. The first call's time is 0 if there are no calls. Each tool is (server, tool).
+        Times are in Unix seconds; the returned one is 0 if there are no calls. Each tool is (server, tool).
         """
         first = [row[0] for row in self._query("SELECT min(time) FROM calls") if row[0] is not None]
         rows = self._query("SELECT DISTINCT server, tool FROM calls WHERE time >= ?", moment)
         return (max(float(first[0]), moment) if first else 0.0), {(row[0], row[1]) for row in rows}
 
     def clear(self) -> int:
-        """Delete the history file. Return the number of calls in it."""
+        """Delete the history file. Return the number of calls that it held."""
         count = sum(int(row[0]) for row in self._query("SELECT count(*) FROM calls"))
         self.close()
         for part in _parts(self.path):
@@ -226,7 +226,7 @@ class HistoryFile:
         return self._open
 
     def _set_aside(self) -> None:
-        """Rename an unusable file. The next `add` creates a new one."""
+        """Rename the unusable file, and keep its new path in `set_aside`. The next `add` creates a new file."""
         aside = self.path.with_name(f"{self.path.stem}-{time.strftime('%Y%m%d-%H%M%S')}.broken.db")
         for part in _parts(self.path):
             with suppress(OSError):
@@ -285,7 +285,7 @@ def _inode(path: Path) -> int:
 
 
 def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:
-    """Return the SQL conditions of a filter, without its words, and their values."""
+    """Return the SQL conditions of a filter and the values for them. The filter's words are left to `_match`."""
     likes, like = ("LIKE ? ESCAPE '\\'", _like) if wanted.typed else ("= ?", str)
     server, slash, tool = wanted.tool.partition("/")
     named, names = f"tool {likes}", [like(wanted.tool)]

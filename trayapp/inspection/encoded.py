@@ -13,9 +13,9 @@ from itertools import islice
 from trayapp.model.late import late
 
 RUN_SHORTEST = 24  # characters of base64 or hex: shorter runs are usually ids
-TURNED_SHORTEST = 10  # characters, the length of `<|system|>`: shorter texts are not searched for other forms
-RUNS_MOST = 20  # runs of each kind of encoding that are decoded in one text
-READ_MOST = 20_000  # characters of a text that are inspected
+TURNED_SHORTEST = 10  # characters, the length of `<|system|>`: in shorter texts, `turned` is not used
+RUNS_MOST = 20  # the most runs of each kind of encoding that are decoded in one text
+READ_MOST = 20_000  # characters of a text that are searched for encoded parts
 
 _BASE64 = late(rf"[A-Za-z0-9+/_-]{{{RUN_SHORTEST},}}={{0,2}}")
 _HEX = late(rf"(?:[0-9A-Fa-f]{{2}}[ :]?){{{RUN_SHORTEST // 2},}}")
@@ -27,7 +27,7 @@ _ESCAPE = late(r"(\\(?:x|u)\{?[0-9A-Fa-f]{2,5}\}?)")
 _BASE32 = late(rf"\b[A-Z2-7]{{{RUN_SHORTEST},}}={{0,6}}")
 _WRAPPED = late(
     r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{4,}+\s++){2,}[A-Za-z0-9+/_-]{2,}={0,2}"
-)  # base64 with spaces in it. Ordinary words rarely decode
+)  # base64 with spaces in it. Ordinary words match, too, but rarely decode
 _NUMBERS = late(r"(?:\b[0-9]{2,3}\b[ ,;]{1,2}){11,}[0-9]{2,3}|(?:\b[01]{8}[ ,;]{0,2}){9,}")
 _UPPER, _LOWER, _DIGITS = string.ascii_uppercase, string.ascii_lowercase, string.digits
 
@@ -41,8 +41,8 @@ def _kinds(**members: str) -> bytes:
     return bytes(table)
 
 
-# Patterns that match a part of each run, and hardly ever match prose. A search in a translated text takes a tenth of
-# the time of a pattern that visits every character.
+# Patterns that match a part of each encoded run, and hardly ever match prose. Searching a text translated with `_kinds`
+# takes a tenth of the time of a pattern that visits every character.
 _CODED = _kinds(w=_UPPER + _LOWER + _DIGITS + "+/_-")
 _LONG = b"w" * RUN_SHORTEST
 _CAPITALS = _kinds(c=_UPPER + "234567")
@@ -51,17 +51,19 @@ _HEX_DIGITS = _kinds(h=string.hexdigits, s=" :,;\n\t\r")
 _NUMBERED = _kinds(d=_DIGITS, h="abcdefABCDEF", s=" :,;\n\t\r")
 _LONG_HEX = b"h" * RUN_SHORTEST
 _SPACED_HEX = b"hhs" * (RUN_SHORTEST // 3)
-# A row of hexadecimal or decimal numbers. The code of an ASCII letter begins with a digit, which is rare in prose.
+# A row of hexadecimal or decimal numbers that begins with a digit, as the code of each ASCII letter does. Such rows are
+# rare in prose.
 _ROW = late(rb"d[dh]{1,2}s{1,2}(?:[dh]{2,3}s{1,2}){3}")
 _BITS = _kinds(b="01")
-# Inner capitals, which are common in base64: at the start of a long run, or in two adjacent pieces beside a third
+# Capitals after a lower-case letter or digit, which are common in base64: in a long run, or in two adjacent pieces
+# beside a third
 _HUMPS = _kinds(a=_LOWER + _DIGITS, U=_UPPER, w="+/_-", s=" \n\t\r")
 _HUMPED_RUN = late(rb"aU[aUw]{%d}" % (RUN_SHORTEST // 2 - 2))
 _TWO_PIECES = b"aU[aUw]{0,24}+s{1,30}+[aUw]{0,24}?aU"
 _PIECES = late(b"%b[aUw]*+s{1,30}+[aUw]{2}|[aUw]{4}s{1,30}+[aUw]{0,24}?%b" % (_TWO_PIECES, _TWO_PIECES))
 _LETTER, _HUMP, _BETWEEN = "[A-Za-z0-9+/_-]", "[a-z0-9][A-Z]", r"(?:[ _]|\\[ntr])+"
 _TWO_IN_JSON = f"{_HUMP}{_LETTER}*{_BETWEEN}{_LETTER}*{_HUMP}"
-# Two pieces beside a third, in JSON or in a parameter's name
+# Two such pieces beside a third, as written in JSON or in a parameter's name
 PIECES = f"{_TWO_IN_JSON}{_LETTER}*{_BETWEEN}{_LETTER}{{2}}|{_LETTER}{{4}}{_BETWEEN}{_LETTER}*{_TWO_IN_JSON}"
 _PERCENT = late(b"%[0-9A-F]")
 _WORD = late(r"[A-Za-z]{2,}")
@@ -69,7 +71,7 @@ _URL = late(r"https?://\S+")
 
 
 def decoded_in(text: str) -> Iterator[str]:
-    """Yield the readable words in the encoded runs of a text. For each run, words encoded twice come first."""
+    """Yield the readable text of each encoded run. If that text has encoded runs itself, their text comes first."""
     for words in _decoded_once(_URL.sub(" ", text[:READ_MOST])):
         yield from _decoded_once(words)
         yield words
@@ -85,7 +87,7 @@ def _decoded_once(text: str) -> Iterator[str]:
                 yield words
 
 
-# Words of orders to ignore or to conceal, and their forms in rot13 and backwards
+# Words that are typical of orders to ignore or conceal something, and their forms in rot13 and backwards
 KEYWORDS = ("ignore", "instruction", "previous", "do not", "system", "the user")
 _TURNED_LETTERS = _LOWER[13:] + _LOWER[:13] + _UPPER[13:] + _UPPER[:13]
 _ROT13 = bytes.maketrans((_LOWER + _UPPER).encode(), _TURNED_LETTERS.encode())
@@ -97,7 +99,7 @@ UNREADABLE = (*_BY_ROT13, *_BACKWARDS, "lgnore")
 def turned(text: str) -> Iterator[str]:
     """Yield the text backwards, in rot13, and with escapes, leetspeak digits and spaced-out letters resolved.
 
-    A form is yielded only if one of KEYWORDS is in it more often than in the text: otherwise it reveals nothing.
+    A form is yielded only if one of KEYWORDS occurs in it more often than in the text. Any other reveals no order.
     """
     escaped = _has_escapes(text[:READ_MOST].encode("utf-8", "replace"))
     text = text[:READ_MOST].lower()
@@ -141,7 +143,7 @@ def may_hold_run(data: bytes) -> bool:
     signs = _signs_in_runs(data)
     if signs != {"base64"}:
         return bool(signs)
-    plain = data  # with spaces for escaped line breaks and tabs, whose letters would join the next run
+    plain = data  # with spaces for escaped line breaks and tabs: the letter of `\n` or `\t` would join the next run
     for escape in (rb"\n", rb"\t", rb"\r") if b"\\" in data else ():
         plain = plain.replace(escape, b"  ")
     name = plain.replace(b"_", b" ")  # `_` is read as a space in a parameter's name
@@ -191,7 +193,7 @@ def may_be_turned(text: bytes) -> bool:
             return True
     if _has_escapes(text):
         return True
-    if not low.isascii():  # a separator may be the middle dot
+    if not low.isascii():  # the middle dot may separate spaced-out letters
         low = low.decode("utf-8", "replace").encode("ascii", "replace")
     kinds = low.translate(_SEPARATED)
     if _DIGIT_INSIDE.search(kinds) is not None:
@@ -206,12 +208,12 @@ _KEYWORD_BYTES = tuple(word.encode() for word in KEYWORDS)
 _LETTERS_OF_DIGITS = bytes.maketrans(b"013457@$", b"oieastas")
 _SEPARATED = _kinds(l=_LOWER, d="013457@$")
 _DIGIT_INSIDE = late(rb"d(?<=ld)l")  # takes a tenth of the time of a search for b"ldl", because digits are rare
-_APART = late(rb"\.l\.{1,2}l\.{1,2}l\.")  # inside a spaced-out word
+_APART = late(rb"\.l\.{1,2}l\.{1,2}l\.")  # letters of a spaced-out word
 
 _WITH_DIGITS = late(r"(?<![\w@$])(?=[a-z]*[013457@$])(?=[013457@$]*[a-z])[a-z013457@$]{3,}(?![\w@$])")
 _LETTERS = str.maketrans("013457@$", "oieastas")
 _NO_LETTER = late("[^a-z0-9]")
-_SPACED, _SPACED_TOO = (  # a long spaced-out word and, if one is found, any spaced-out word
+_SPACED, _SPACED_TOO = (  # a long spaced-out word, and any spaced-out word, which counts if a long one is found
     late(rf"(?<![a-z0-9])(?:[a-z](?:[-._*·|]|  ?)(?! )){{{least},}}[a-z](?![a-z0-9])") for least in (4, 1)
 )
 
@@ -249,9 +251,9 @@ def _of_escapes(run: str) -> str:
 
 
 def _replaced(kind: re.Pattern[str], decode: Callable[[str], str], text: str) -> str:
-    """Return a text with every part decoded: the matches of `kind`, and the text between. Equal parts are decoded once.
+    """Return a text with `decode` applied to the matches of `kind` and to the parts between them.
 
-    `kind` must consist of a single group, so that `split` also returns its matches.
+    Equal parts are decoded once. `kind` must consist of a single group, so that `split` also returns its matches.
     """
     parts = kind.split(text)
     decoded = {part: decode(part) for part in set(parts)}

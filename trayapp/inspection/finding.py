@@ -6,12 +6,12 @@ from typing import Literal, NamedTuple
 
 from trayapp.model.text import one_line, shortened
 
-Severity = Literal["high", "medium"]  # high: held back until approved; medium: served, and reported
+Severity = Literal["high", "medium"]  # high: withheld until approved; medium: served, and reported
 
 EVIDENCE_LONGEST = 240  # columns
 MARKED_LONGEST = 120
 PLACE_LONGEST = 80
-CLEANED_MOST = 8 * EVIDENCE_LONGEST  # characters of evidence before cleaning: many of them may be invisible
+CLEANED_MOST = 8 * EVIDENCE_LONGEST  # characters of evidence that are cleaned: many of them may be invisible
 
 
 class Finding(NamedTuple):
@@ -41,7 +41,7 @@ def finding(code: str, severity: Severity, where: str, reason: str, evidence: st
 
 
 def is_held(findings: tuple[Finding, ...]) -> bool:
-    """Return True if any of the findings is serious enough to hold the definition back."""
+    """Return True if any of the findings is serious enough to withhold the definition."""
     return any(found.severity == "high" for found in findings)
 
 

@@ -12,7 +12,7 @@ from trayapp.model.late import late
 
 STEGANOGRAPHY = 8  # invisible characters in one text, anywhere: enough to encode a letter in bits
 SELECTOR_RUN = 3  # variation selectors in a row. A normal character takes one
-PRIVATE_RUN = 3  # private-use characters in a row. In prose, icons of a font do not follow each other
+PRIVATE_RUN = 3  # private-use characters in a row. In prose, a font's icons do not directly follow each other
 FAR_AWAY = 120  # consecutive spaces or tabs after which nobody expects more text
 FAR_BELOW = 30  # consecutive blank lines after which nobody expects more text
 
@@ -58,7 +58,7 @@ _APPLE = "\uf8ff"  # Apple's logo, on its keyboards and in its menus: the only p
 _SELECTORS = late(f"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{{{SELECTOR_RUN},}}")
 _CONTROLS = late("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _ESCAPE = late("\x1b|[\x90\x9b\x9d]")
-# Each alternative is tried only at the beginning of a run
+# Each alternative is tried only at the beginning of a run of spaces or line breaks
 _FAR = late(
     rf"\s(?:(?<=[^\S\n])(?<![^\S\n]{{2}})[^\S\n]{{{FAR_AWAY - 1},}}+"
     rf"|(?<=\n)(?<!\n\n)[^\S\n]*+(?:\n[^\S\n]*+){{{FAR_BELOW - 1},}}+)"
@@ -68,9 +68,9 @@ SUSPECTS = (  # a class of invisible and unprintable characters
     "\x00-\x08\x0e-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 )
 _PLAIN = bytes(range(0x20, 0x7F))  # printable ASCII, deleted first so that little is left to check
-_SUSPECT = late(f"{SUSPECTS}|\ufe0f{{2}}")  # one U+FE0F is the variation selector in many emoji
+_SUSPECT = late(f"{SUSPECTS}|\ufe0f{{2}}")  # a single U+FE0F is not suspicious: many emoji end with it
 
-# Letters that look like an ASCII letter (Unicode TR39, those that can pass for it in a name): Cyrillic, Greek, others.
+# Letters that can pass for an ASCII letter in a name (from Unicode TR39): Cyrillic, Greek, others
 _ALIKE = str.maketrans(
     "аеорсухѕіјһԁԛԝмтквнгАВЕКМНОРСТХЅІЈԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧαονρυικτɡıℓօսոհցքզᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ",
     "aeopcyxsijhdqwmtkbhrABEKMHOPCTXSIJGABEZHIKMNOPTYXaovpuiktgilounhgpqabcdefghijklmnoprstuvwyz",
@@ -89,7 +89,7 @@ _BOXED = {first + at: 97 + at for first in (0x1F130, 0x1F150, 0x1F170, 0x1F1E6) 
 
 
 class Hidden(NamedTuple):
-    """A way in which a text hides something. `serious`: no legitimate text does so. `evidence`: for people."""
+    """A way in which a text hides something. `serious`: True if no legitimate text does so. `evidence`: a sentence."""
 
     code: str
     serious: bool
@@ -138,8 +138,8 @@ def _turned(text: str) -> Iterator[Hidden]:
 def _is_set_apart(line: str) -> bool:
     """Return True if a line's marks only set words apart, as in a text that mixes Arabic or Hebrew with other scripts.
 
-    Each mark must be closed and enclose something. A line without right-to-left letters may have only isolates of one
-    kind, or few isolates.
+    Each mark must be closed and enclose something. In a line without right-to-left letters, all marks must be isolates,
+    and either of one kind or few.
     """
     marks, open_ones = _BIDI.findall(line), list[str]()
     for mark in marks:
@@ -191,7 +191,7 @@ def _bared(text: str) -> str:
 
 
 def _folded_if_mixed(word: re.Match[str]) -> str:
-    """Replace look-alikes in a word that also has ASCII letters. A word wholly in another script is genuine."""
+    """Return the word with look-alikes replaced if it also has ASCII letters. Otherwise, its script is genuine."""
     return folded(word[0]) if _LETTER.search(word[0]) is not None else word[0]
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trayapp.inspection.rules import Rule
 
 # Limit on the work of a search: the characters that all rules together search. The longest legitimate texts need two
-# thirds of the limit. Texts stuffed with words from orders need six times as much.
+# thirds of the limit. Texts stuffed with words from orders need six times the limit.
 LOOKED_LEAST = 10_000
 LOOKED_EACH = 1  # added to the limit for each character of a definition
 UNREAD = "size.orders"
@@ -39,8 +39,8 @@ _FORBIDDEN = late(r"\b(?:never|not|don't|cannot|avoid)\b[^\n]*$")
 
 
 def inspect_tool(item: Item) -> tuple[Finding, ...]:
-    """Return the findings of a tool's definition: each code once, findings that hold the tool back first."""
-    from trayapp.inspection.screening import may_conceal  # loaded with the first check: no cached list needs it
+    """Return the findings of a tool's definition: each code once, findings that withhold the tool first."""
+    from trayapp.inspection.screening import may_conceal  # imported at the first check: a cached list needs none
 
     texts, name = texts_of(item), str(item.get("name", ""))
     concealed = find_concealed(texts, name) if may_conceal(item) else ()
@@ -77,7 +77,7 @@ def free_memory() -> None:
 
 
 def merged(*found: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Return all findings: each code once, findings that hold a definition back first."""
+    """Return all findings: each code once, findings that withhold a definition first."""
     return _sorted([one for some in found for one in some])
 
 
@@ -113,11 +113,11 @@ class _Search:
         self.wanted = 0  # bits of the rules that have not matched yet
 
     def orders(self, texts: Iterable[tuple[str, str]], known: Container[str] = ()) -> Iterator[Finding]:
-        """Yield the first finding of each rule in (place, text) pairs, from which hidden content was removed.
+        """Yield the first finding of each rule in (place, text) pairs. The texts come from `hidden.bared`.
 
-        A known or repeated sentence is skipped. If the limit is reached, the last finding is UNREAD.
+        Repeated sentences and those in `known` are skipped. If the limit is reached, the last finding is UNREAD.
         """
-        from trayapp.inspection import rules  # imported here because no cached list needs the rules
+        from trayapp.inspection import rules  # imported at the first search: a cached list needs none
 
         self.wanted, seen = rules.EVERY, set[str]()
         for place, sentence, bits in _hopeful_sentences(texts, lambda: self.wanted):
@@ -178,7 +178,7 @@ def _found(pattern: re.Pattern[str], low: str) -> re.Match[str] | None:
 
 
 def _decoded(texts: list[tuple[str, str]], search: _Search) -> Finding | None:
-    """Return a finding for the first text that decodes to an order."""
+    """Return a finding for the first text that decodes to an order, or None if there is none."""
     from trayapp.inspection import encoded
 
     for place, text in _suspected(texts, encoded.may_be_coded, encoded.RUN_SHORTEST):
@@ -190,7 +190,7 @@ def _decoded(texts: list[tuple[str, str]], search: _Search) -> Finding | None:
 
 
 def _turned(texts: list[tuple[str, str]], search: _Search) -> Finding | None:
-    """Return a finding for the first text that contains an order in a transformed form."""
+    """Return a finding for the first text that contains an order in a transformed form, or None if there is none."""
     from trayapp.inspection import encoded
 
     for place, text in _suspected(texts, encoded.may_be_turned, encoded.TURNED_SHORTEST):
@@ -202,9 +202,9 @@ def _turned(texts: list[tuple[str, str]], search: _Search) -> Finding | None:
 def _suspected(
     texts: list[tuple[str, str]], suspects: Callable[[bytes], bool], shortest: int
 ) -> Iterator[tuple[str, str]]:
-    """Yield the texts of at least `shortest` characters that a quick check finds suspicious.
+    """Yield the texts of at least `shortest` characters that may be suspicious.
 
-    Short texts are checked together. A text that is alone in its group is yielded without a check.
+    Short texts are pre-checked in groups (`together`). A text that forms a group by itself is yielded unchecked.
     """
     for some in together(part for part in texts if len(part[1]) >= shortest):
         if len(some) == 1:
@@ -218,7 +218,7 @@ def _as_bytes(text: str) -> bytes:
 
 
 def _turned_order(text: str, search: _Search) -> Finding | None:
-    """Return the first order that a text contains only in a transformed form."""
+    """Return the first order that a text contains only in a transformed form, or None if there is none."""
     from trayapp.inspection import encoded
 
     bare = hidden.bared(text)

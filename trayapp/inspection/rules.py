@@ -1,7 +1,7 @@
 r"""Rules for text that reads like an order to a model. Each has patterns, a reason and its source.
 
 A rule is tried on one sentence (`inspection.text`), in lower case and with a space before it. By default, a match does
-not hold a tool back, because legitimate manuals give orders, too.
+not withhold a tool, because legitimate manuals give orders, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _FILE_NAME = (
     r"\b(?:id[_ ]rsa|id[_ ]ed25519|authorized_keys|mcp(?:_config)?\.json|shell history|cookies\.sqlite|login data\b|"
     r"credentials?\.(?:json|csv|txt|ya?ml)|claude_desktop_config|wallet\.dat)"
 )
-# Legitimate tools manage such files, too. These names count only for the user's own file, or with an order to send it.
+# Legitimate tools manage such files, too. These names count only for the user's own files, or with an order to send
+# them.
 _FILE_KIND = (
     r"\b(?:kubeconfig\b|keychain\b|ssh (?:private )?keys?\b|private (?:ssh )?keys?\b|browser (?:cookies|history)\b|"
     r"(?:documents|downloads) folder\b)"
@@ -101,9 +102,9 @@ _ADDRESS = r"(?:https?://|\b(?:s3|s?ftp)://|\w@[\w-]+\.\w)"
 class Rule:
     """A rule for one kind of order.
 
-    Every matching sentence contains one of `hints` and, unless `beside` is empty, one of `beside`. They are given as
-    `a|b&c|d`: the hints, in lower case, then those for `beside`. `patterns` are alternatives. `reason` completes the
-    sentence "It ...".
+    Every matching sentence contains one of `hints` and, unless `beside` is empty, one of `beside`. The argument `hints`
+    gives both in lower case, as `a|b&c|d`: `hints` before the `&`, `beside` after it. `patterns` are alternatives.
+    `reason` completes the sentence "It ...".
     """
 
     def __init__(self, code: str, reason: str, source: str, hints: str, *patterns: str) -> None:
@@ -935,7 +936,7 @@ RULES: tuple[Rule, ...] = (
 
 # --- fast selection of the rules that may apply to a text, by their hints, which few sentences contain
 
-MEMORY_MOST = 1 << 23  # bytes for the search's states. With half of them, texts full of hints take three times as long
+MEMORY_MOST = 1 << 23  # bytes for the search's states. With half as many, texts full of hints take three times as long
 
 # Each rule is one bit of a number, so that many rules are combined in one step. The upper half of the bits stands for
 # the words of `Rule.beside`.
@@ -975,7 +976,7 @@ def release() -> None:
 @functools.cache
 def _search() -> Callable[[bytes], list[int] | None]:
     """Return RE2's search for all hints. It maps a UTF-8 text to the numbers of the hints that the text contains."""
-    import re2  # imported here: takes 3 MB and 3 ms, and no cached list needs it
+    import re2  # imported at the first search: takes 3 MB and 3 ms, and a cached list needs no search
 
     options = re2.Options()
     options.literal, options.max_mem = True, MEMORY_MOST

@@ -1,6 +1,6 @@
 """Quick screening of definitions, as JSON, for signs of hidden content. Most definitions have none.
 
-It finds a sign in every definition in which `inspect.find_concealed` finds something, and in some others.
+The screening finds a sign in every definition in which `inspect.find_concealed` finds something, and in some others.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _searches() -> tuple[Callable[[bytes], object], ...]:
 
     A single pattern for all signs would have ten times as many states.
     """
-    import re2  # imported here: takes 3 MB and 3 ms, and no cached list needs it
+    import re2  # imported at the first check: takes 3 MB and 3 ms, and a cached list needs no check
 
     options = re2.Options()
     options.never_capture = True

@@ -14,7 +14,7 @@ INSTRUCTIONS = "(instructions)"  # the subject name of a server's instructions; 
 
 # List of an offer -> prefix of its subject names
 KINDS = {"prompts": "(prompt) ", "resources": "(resource) ", "templates": "(template) ", "events": "(event) "}
-OLDER = "(older) "  # before any other prefix, in the subject name of a definition that differs in the older era
+OLDER = "(older) "  # comes before any other prefix, if the subject's definition differs in the older era
 SKILL = "(skill) "  # prefix of a skill's subject name. Like a changed tool, a changed skill waits for approval
 # Members of a prompt, resource, template or event that reach a model or a person. A URI may be shown in place of a
 # missing description.
@@ -24,7 +24,7 @@ _BEGINNINGS = tuple(KINDS.values())
 
 
 def is_apart(name: str) -> bool:
-    """Return True for subjects other than tools and skills. They cannot be called, and may change from day to day."""
+    """Return True if the subject is neither a tool nor a skill: it cannot be called, and may change from day to day."""
     if not name.startswith("("):
         return False
     own = name.removeprefix(OLDER)
@@ -93,7 +93,7 @@ def findings_of(name: str, item: Item) -> tuple[Finding, ...]:
 
 def screened(subjects: Mapping[str, Item]) -> Iterator[tuple[dict[str, Item], bool]]:
     """Yield groups of subjects, each with True if at least one of them may hide content. Most groups hide nothing."""
-    from trayapp.inspection.screening import may_conceal  # loaded with the first check, since no cached list needs it
+    from trayapp.inspection.screening import may_conceal  # imported at the first check: a cached list needs none
 
     rest = iter(subjects.items())
     while group := dict(islice(rest, SCREENED_TOGETHER)):
@@ -101,7 +101,7 @@ def screened(subjects: Mapping[str, Item]) -> Iterator[tuple[dict[str, Item], bo
 
 
 def concealed_in(name: str, item: Item) -> tuple[Finding, ...]:
-    """Return the findings of hidden content in one subject. A finding of severity "high" holds the subject back."""
+    """Return the findings of hidden content in one subject. Those of severity "high" withhold the subject."""
     from trayapp.inspection.screening import may_conceal
 
     if not may_conceal(item):
@@ -110,7 +110,7 @@ def concealed_in(name: str, item: Item) -> tuple[Finding, ...]:
 
 
 def orders_in(name: str, item: Item) -> tuple[Finding, ...]:
-    """Return the findings of orders in one subject. They hold it back only with `suspicious: hold`."""
+    """Return the findings of orders in one subject. They withhold the subject only with `suspicious: hold`."""
     return find_orders(_texts_of(name, item))
 
 

@@ -51,24 +51,24 @@ NEXT = {(state, event): after for states, event, after in _STEPS for state in st
 
 
 def next_child_state(state: ChildState, event: ChildEvent) -> ChildState:
-    """Return the state after `event`. Raise TransitionError for a pair that the table does not list."""
+    """Return the state after `event`. Raise TransitionError if `state` does not allow it."""
     try:
         return NEXT[state, event]
     except KeyError:
         raise TransitionError(f"Event {event} is not allowed in state {state}") from None
 
 
-# All other codes, and signals, count as crashes. So does ALREADY_RUNNING: that process found another gateway.
+# Any other code, or a signal, counts as a crash. So does ALREADY_RUNNING: the process found another gateway and ended.
 EXIT_EVENTS: dict[int, ChildEvent] = {
     ExitCode.OK: ChildEvent.STOPPED,  # after `multi-mcp stop` or SIGTERM
     ExitCode.USAGE: ChildEvent.GAVE_UP,  # program and tray do not match, after an incomplete update
     ExitCode.CONFIG_INVALID: ChildEvent.GAVE_UP,  # the next process would read the same file
 }
 
-CRASHES_MOST = 5  # after this many crashes within the window, we stop trying
+CRASHES_MOST = 5  # after this many crashes within the window, the gateway is not restarted
 CRASH_WINDOW_S = 120.0
-# Pause after the first, second, ... crash within the window. A shim waits 0.7 s for the tray before it starts a gateway
-# itself.
+# Wait before the restart after the first, second, ... crash within the window. The first two waits are shorter than the
+# 0.7 s that a shim gives the tray (AWAIT_OTHERS_S) before it starts a gateway itself.
 RESTART_WAITS_S = (0.0, 0.5, 1.0, 2.0)
 
 

@@ -25,11 +25,11 @@ class HttpSettings(NamedTuple):
 
     enabled: bool = True
     port: int = 7461
-    token: bool = True  # True: clients must send the token; False is only for clients that cannot
+    token: bool = True  # True: clients must send the token; False is only for clients that cannot send one
 
 
 class Profile(NamedTuple):
-    """A named view of the catalog. None leaves a value as it is without the profile."""
+    """A named view of the catalog. None: the profile does not change the value."""
 
     servers: tuple[str, ...] | None = None
     expose: Expose | None = None
@@ -91,7 +91,7 @@ class Settings:
     connect_timeout: float = 30.0  # seconds
     request_timeout: float = 0.0  # seconds; 0 = as long as the client waits
     linger: float = 10.0  # minutes
-    result_limit: int = 51_200  # bytes; 0 = off; calls through the `mcp` tool only
+    result_limit: int = 51_200  # bytes; 0 = no limit; only for calls through the `mcp` tool
     http: HttpSettings = field(default_factory=HttpSettings)
     history: HistorySettings = field(default_factory=HistorySettings)
     imports: tuple[str, ...] = ()
@@ -157,7 +157,7 @@ class ServerConfig:
     connect_timeout: float | None = None  # seconds
     request_timeout: float | None = None  # seconds
     title: str | None = None
-    tools: dict[str, ToolSwitch] | None = None  # None: no `tools` key, all tools pass
+    tools: dict[str, ToolSwitch] | None = None  # None: there is no `tools` key, so all tools are enabled
     include_tools: tuple[str, ...] = ()
     exclude_tools: tuple[str, ...] = ()
     direct_tools: bool | tuple[str, ...] = False
@@ -175,14 +175,14 @@ class ServerConfig:
 
 
 def auth_of(server: ServerConfig) -> Auth:
-    """Return a server's `auth`. By default it is bearer with a token or an Authorization header, or else oauth."""
+    """Return a server's `auth`. If unset: bearer if there is a token or an Authorization header, otherwise oauth."""
     if server.auth is not None:
         return server.auth
     named = server.bearer_token_env is not None or any(name.lower() == "authorization" for name in server.headers)
     return "bearer" if named else "oauth"
 
 
-CHECKSUM_BYTES = 3  # 1 in 16 million changes goes unnoticed; 24 bits cannot recover a strong secret
+CHECKSUM_BYTES = 3  # 1 in 16 million changes goes unnoticed; 24 bits are too few to recover a strong secret
 LAUNCH_FIELDS = ("command", "args", "env", "cwd", "inherit_env", "url", "type", "headers", "auth", "bearer_token_env")
 
 
@@ -195,9 +195,8 @@ def launch_settings(server: ServerConfig) -> tuple[object, ...]:
 def launch_hash(server: ServerConfig) -> str:
     """Return a text that identifies LAUNCH_FIELDS and the account, as written.
 
-    A cached catalog is valid while this text stays the same. Variables count by name (`${TOKEN}`), so a rotated secret
-    keeps the catalog. A literal value may be a secret. Each value adds only CHECKSUM_BYTES of a digest, too little to
-    recover a strong secret.
+    A cached catalog is valid while this text stays the same. Variables count by name (`${TOKEN}`), so the catalog stays
+    valid if a secret is rotated. A literal value may be a secret, so each value adds only CHECKSUM_BYTES of a digest.
     """
     said = "".join(f"{name[0]}{_checksum(getattr(server, name))}" for name in LAUNCH_FIELDS)
     return f"{said}@{_checksum(server.account)}" if server.account else said

@@ -1,4 +1,4 @@
-"""The base of all errors that a person may see (what happened, what to do, the exit code), and the common ones.
+"""The base of all errors that a person may see (what happened, what to do, the exit code), and the common errors.
 
 gateway/calls/errors turns these into JSON-RPC errors. A `Problem` is not raised, but shown until it is solved.
 """
@@ -36,7 +36,7 @@ class MultiMcpError(Exception):
 
     code = "failed"  # a stable name for the kind of error, for JSON output and for tests
     exit_code = ExitCode.FAILED
-    model_hint: str | None = None  # shown to a model instead of `hint`: what to ask its user
+    model_hint: str | None = None  # shown to a model instead of `hint`, which is for people; None: `hint` is shown
 
     def __init__(self, title: str, hint: str = "", field: str = "") -> None:
         super().__init__(title)

@@ -63,7 +63,7 @@ class TransitionError(MultiMcpError):
 
 
 def next_state(state: State, event: Event) -> State:
-    """Return the state after `event`. Raise TransitionError for a pair that the table does not list."""
+    """Return the state after `event`. Raise TransitionError if `state` does not allow it."""
     try:
         return NEXT[state, event]
     except KeyError:
@@ -76,9 +76,9 @@ RECONNECT_JITTER = 0.1  # share of the wait, either way: servers behind one lost
 
 
 def reconnect_waits(unit: float = 0.0) -> Iterator[float]:
-    """Yield the seconds to wait before each background reconnect: 30, doubling to 300.
+    """Yield the seconds to wait before each background reconnect: 30, then twice as long each time, up to 300.
 
-    `unit` in [-1, 1] spreads the waits by up to RECONNECT_JITTER. 0 gives the exact series.
+    `unit`, from -1 to 1, shortens or lengthens all waits by up to RECONNECT_JITTER. 0 leaves them unchanged.
     """
     wait = RECONNECT_FIRST_S
     while True:
@@ -100,7 +100,7 @@ def idle_limit_s(server: ServerConfig, settings: Settings) -> float | None:
 
 
 def is_idle(in_flight: int, idle_for_s: float, limit_s: float | None) -> bool:
-    """Return True if a connection may be closed: not busy, and unused for longer than the limit."""
+    """Return True if a connection may be closed: no calls in flight, and unused for longer than the limit, if any."""
     return limit_s is not None and in_flight == 0 and idle_for_s > limit_s
 
 

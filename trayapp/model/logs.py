@@ -1,4 +1,4 @@
-"""Names of the log files, and of every other file that is named after a server. The folders come from config/paths."""
+"""Names of the log files, and of all other files that are named after a server. config/paths names their folders."""
 
 from __future__ import annotations
 

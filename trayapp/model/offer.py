@@ -1,6 +1,6 @@
 """One server's offer, with every field that the server sent. A connection reads the offer, and the cache stores it.
 
-Known secrets are removed from the offer, and text that strict parsers reject is repaired.
+The connection removes known secrets from the offer, and repairs text that strict parsers reject.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-Item = dict[str, Any]  # one tool, prompt, resource, template, skill or event, raw
+Item = dict[str, Any]  # one tool, prompt, resource, template, skill or event, with the fields that the server sent
 LISTS = {
     "tools": "tools",
     "prompts": "prompts",

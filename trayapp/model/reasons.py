@@ -55,7 +55,7 @@ def reason_of(error: BaseException, host: str = "") -> str:
 
 
 def _known(cause: BaseException) -> str:
-    """Return the reason for a system or TLS error, or "" if it is not known."""
+    """Return the reason for a known system or TLS error, or "" for any other error."""
     if isinstance(cause, socket.gaierror):
         return "its name cannot be resolved now; check the network" if cause.errno == socket.EAI_AGAIN else NO_HOST
     if isinstance(cause, ssl.SSLCertVerificationError):

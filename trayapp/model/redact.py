@@ -137,7 +137,7 @@ def _forms(value: str) -> tuple[str, ...]:
 
 # --- whole texts and streams
 
-HELD_LONGEST = 64 * 1024  # characters of an unfinished line that are held back. The rest of a longer line is dropped
+HELD_LONGEST = 64 * 1024  # characters of an unfinished line that are buffered. The rest of a longer line is dropped
 TAIL_DROPPED = 256  # characters dropped before a cut, because half a secret is not recognized
 CUT = " [line cut]"
 
@@ -225,7 +225,7 @@ class _Lines:
         self._block_indent: int | None = None
 
     def take(self, line: str) -> str:
-        """Redact a line from `_seen`."""
+        """Return a line from `_seen`, redacted. Call it with each line of the text, in order."""
         if self._in_key:
             return KNOWN.without(self._key_line(line))
         if self._block_indent is not None and (not line.strip() or _indent(line) > self._block_indent):

@@ -92,7 +92,7 @@ def without_shapes(line: str) -> str:
 NAME_LONGEST = 48  # characters of a name on either side of the telltale word
 WEAK_LONGEST = 256  # characters of a value that must look random to be redacted
 
-TURNS_OF_WORDS = 0.34  # case changes per letter. ConnectionRefused has half as many
+TURNS_OF_WORDS = 0.34  # the most case changes per letter in words. ConnectionRefused has half as many
 
 _NAME_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # unlike str.lower, never changes the length
@@ -280,7 +280,7 @@ def _span(line: str, after: re.Match[str], name: _SecretName) -> _Span:
 
 
 def _without_close(run: str) -> str:
-    """Return the run without trailing punctuation. A closing brace stays if the run opened it: `${TOKEN}`."""
+    """Return the run without trailing punctuation. A closing brace stays if the run has its opening one: `${TOKEN}`."""
     value = run.rstrip(",.)]}:")
     return run[: len(value) + 1] if run[len(value) :].startswith("}") and value.count("{") > value.count("}") else value
 
@@ -324,7 +324,7 @@ def _is_secret(line: str, span: _Span, name: _SecretName, after: re.Match[str]) 
 
 
 def _prose_value(line: str, word: re.Match[str], name: _SecretName) -> _Span | None:
-    """Return the position of a secret in prose: `the token 8f3b...`, `password is hunter2`, or None.
+    """Return the position of a secret in prose (`the token 8f3b...`, `password is hunter2`), or None if there is none.
 
     The secret must be long and look random, or follow `is` or `was` and contain a digit.
     """

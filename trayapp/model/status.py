@@ -13,7 +13,7 @@ from trayapp.model.errors import MultiMcpError, Problem, problem_json
 from trayapp.model.lifecycle import State
 
 SNAPSHOT_VERSION = 1
-# States in which a call is served: it starts an idle server, and restarts a stopping one.
+# States in which calls are served: a call starts an idle server, and restarts a stopping one.
 READY = frozenset({State.IDLE, State.CONNECTED, State.STOPPING})
 GatewayState = Literal["starting", "running", "stopping"]
 KeyringState = Literal["available", "locked", "missing"]  # while locked or missing, sign-ins are kept in memory
@@ -86,7 +86,7 @@ class ServerStatus:
     confinement: ConfinementStatus | None = None  # None: it is not confined
     connections: int | None = None  # processes or HTTP sessions, if there is more than one now
     not_locked: str | None = None  # why its package may change at any start, and what to write instead
-    unlisted: tuple[str, ...] | None = None  # lists (tools, prompts, ...) that it failed to return, with no known items
+    unlisted: tuple[str, ...] | None = None  # lists (tools, prompts, ...) without known items that it failed to return
 
     @property
     def ready(self) -> bool:

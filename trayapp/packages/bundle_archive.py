@@ -43,7 +43,7 @@ class BadBundleError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class BundleArchive:
-    """The archive of a bundle, whose paths and sizes were checked."""
+    """A bundle's archive, after its paths and sizes were checked."""
 
     path: Path
     sha256: str  # SHA-256 of the archive, in hexadecimal
@@ -73,13 +73,15 @@ def sha256_of(path: Path) -> str:
 
 
 def read_archive(path: Path) -> BundleArchive:
-    """Read the manifest of an archive, and check the paths and sizes of all its files. Raises BadBundleError."""
+    """Return a bundle's archive with its manifest, after checking all paths and sizes. Raises BadBundleError."""
     with _opened(path) as (file, archive):
         entries = {_plain(entry.filename): entry for entry in _checked(archive)}
         if (entry := entries.get(MANIFEST)) is None:
-            raise BadBundleError(f"{path.name} has no {MANIFEST}", "Get it again from its author")
+            raise BadBundleError(f"{path.name} has no {MANIFEST}", "Get a new copy of the bundle from its author")
         if entry.file_size > MANIFEST_LARGEST:
-            raise BadBundleError(f"{path.name} has a {MANIFEST} that is too large", "Get it again from its author")
+            raise BadBundleError(
+                f"{path.name} has a {MANIFEST} that is too large", "Get a new copy of the bundle from its author"
+            )
         manifest, size = archive.read(entry), file.seek(0, os.SEEK_END)
         file.seek(max(0, size - len(SIGNATURE_END) - 2))  # a line end may follow the signature
         signed = file.read().rstrip().endswith(SIGNATURE_END)
@@ -120,7 +122,7 @@ def _opened(path: Path) -> Iterator[tuple[BufferedReader, zipfile.ZipFile]]:
     except OSError as error:
         raise BadBundleError(f"Cannot read {path}: {error.strerror}", "Make it readable") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise BadBundleError(f"{path.name} is not a readable bundle: {error}", "Get it again") from None
+        raise BadBundleError(f"{path.name} is not a readable bundle: {error}", "Get a new copy of it") from None
 
 
 def _checked(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:

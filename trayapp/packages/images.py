@@ -15,8 +15,8 @@ from trayapp.packages.lock_file import LockedPackage, PackageError, PackageReque
 from trayapp.packages.tools import ToolError, Tools
 
 _IMAGE = re.compile(r"[a-z0-9][\w./:-]*", re.ASCII)
-# Options that `docker run` and `podman run` document, without and with a value. An option that is not here may take the
-# next word, which would then not be the image.
+# Options that `docker run` and `podman run` document, without and with a value. An option that is not listed here may
+# take the next word as its value, so that the image cannot be found.
 _RUN = OptionTable(
     options("""
         -d --detach --disable-content-trust --env-host --http-proxy --init -i --interactive --no-healthcheck
@@ -58,7 +58,7 @@ class ImageRequest(PackageRequest):
     words: tuple[str, ...]
     at: int  # the index of the image in `words`
     client: tuple[str, ...]  # the program, with the options that select its daemon
-    passed: tuple[str, ...] = ()  # the options to use for a pull
+    passed: tuple[str, ...] = ()  # the options that a pull needs, too
 
     has_versions = False  # `pinned` stays False, too, because a tag may move to another image
 
@@ -100,7 +100,7 @@ class ImageRequest(PackageRequest):
         return (*self.words[: self.at], str(locked.content), *self.words[self.at + 1 :])
 
     def _version(self, content: str) -> str:
-        """Return the tag with the beginning of the digest, because a tag may later name a newer image."""
+        """Return the tag, with the beginning of the digest because the tag may later name a newer image."""
         tag = self.image.rpartition("/")[2].partition(":")[2] or "latest"
         return f"{tag}@{content.rpartition(':')[2][:12]}"
 
@@ -115,7 +115,7 @@ class ImageRequest(PackageRequest):
             raise PackageError(error.title, error.hint or "Go online, then try again") from None
 
     def _inspected(self, tools: Tools) -> str | None:
-        """Return the image by digest, by ID if no registry has it, or None if it is not on this machine."""
+        """Return the image's digest (its ID if no registry has it), or None if the image is not on this machine."""
         try:
             output = tools.run(
                 *self.client, "image", "inspect", "--format", "{{json .RepoDigests}} {{.Id}}", self.image

@@ -61,7 +61,7 @@ class LockedPackage:
 
 
 def with_options(package: str, options: Iterable[str]) -> str:
-    """Return a package as written, with the options that determine its release. Passwords in options are redacted."""
+    """Return a package's spec: its name as written, and the options that determine its release, redacted."""
     return "|".join((package, *(redacted(option) for option in options)))
 
 
@@ -73,7 +73,7 @@ class PackageRequest(ABC):
     @property
     @abstractmethod
     def spec(self) -> str:
-        """Return the package as written, after its kind: `npm:NAME`. Equal for all requests for the same package."""
+        """Return the kind and the name as written (`npm:NAME`). Equal for all requests for the same package."""
 
     @property
     def pinned(self) -> bool:
@@ -95,7 +95,7 @@ class PackageRequest(ABC):
 
     @abstractmethod
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
-        """Return the newest version published before `before` (Unix seconds), or None if the locked one is not older.
+        """Return the newest version published before `before` (Unix seconds), or None if `locked` is not older.
 
         Runs the package tool. Raises PackageError, ToolError.
         """
@@ -113,7 +113,7 @@ class PackageRequest(ABC):
 
     @abstractmethod
     def argv(self, locked: LockedPackage, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the command line that starts the package. Raises PackageError."""
+        """Return the command line that starts the package in `folder`. Raises PackageError."""
 
 
 Table = dict[str, dict[str, list[LockedPackage]]]  # server -> package as written -> newest first
@@ -138,9 +138,9 @@ class LockFile:
                 yield server, spec, list(versions)
 
     def add(self, server: str, spec: str, versions: list[LockedPackage]) -> LockedPackage:
-        """Lock the first of `versions`, unless a package is already locked. Return the locked one.
+        """Lock the first of `versions`, unless a package is already locked. Return the locked package.
 
-        The other versions are kept as earlier ones. Raises StorageError, UnreadableLockError.
+        The other `versions` are kept as earlier ones. Raises StorageError, UnreadableLockError.
         """
         with lock_of(self.path):
             kept = self.find(server, spec)

@@ -1,4 +1,4 @@
-"""Turn the command line of a server that comes as a package into one that starts its locked package.
+"""Locking: the command line of a package runner becomes one that starts the server's locked package.
 
 The first start locks the release that the package runner would choose at that time. All functions block.
 """
@@ -23,7 +23,7 @@ from trayapp.packages.npm import read_npx
 from trayapp.packages.pypi import read_uvx
 from trayapp.packages.tools import LIMIT_S, UNLOCK, ToolError, Tools
 
-HELD_S = 2 * LIMIT_S  # limit of the wait for another process that is fetching the same package
+HELD_S = 2 * LIMIT_S  # the longest wait for another process that is fetching the same package
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +106,10 @@ def not_locked(argv: tuple[str, ...]) -> NotLocked | None:
 
 @dataclass(frozen=True, slots=True)
 class Locks:
-    """The lock file, and the folder of locked packages. A trial runs `instead` in place of the locked package.
+    """The lock file, and the folder of locked packages. `instead`: a package to try in place of the locked one.
 
     `configured`: returns the names of the current servers. A lock under any other name belonged to a server that was
-    renamed, and passes to the next server that runs the same package.
+    renamed or removed, and passes to the next server that runs the same package.
     """
 
     file: LockFile
@@ -136,7 +136,7 @@ class Locks:
             raise ConnectFailedError(server, f"Cannot start {server}: {error.title}", error.hint) from None
 
     def _locked(self, server: str, request: PackageRequest, tools: Tools) -> LockedPackage:
-        """Return the locked package. Without one, lock the package of the server's former name, or a new one."""
+        """Return the locked package. If there is none, first lock that of the server's former name, or a new one."""
         kept = self.file.find(server, request.spec)
         if kept:
             return kept[0]
@@ -169,7 +169,7 @@ class Locks:
         return str(self.store / found[len(store) + 1 :].partition(os.sep)[0]) if found is not None else None
 
     def clean(self) -> None:
-        """Remove the folders of packages that servers.lock does not name."""
+        """Remove the folders of packages that are not in servers.lock. Raises UnreadableLockError."""
         kept = {one.folder_name for _, _, versions in self.file.all() for one in versions}
         with suppress(OSError):
             for folder in self.store.iterdir():

@@ -19,7 +19,7 @@ from trayapp.packages.lock_file import LockedPackage, PackageError, PackageReque
 from trayapp.packages.tools import NO_NODE, UNLOCK, ToolError, Tools
 
 QUIET = ("--no-audit", "--no-fund", "--loglevel=error")
-# The user is waiting. By default, npm retries after 10 s and 60 s, so it takes more than a minute when offline.
+# By default, npm retries after 10 s and 60 s. When offline, the user would wait for more than a minute.
 ONE_RETRY = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=1000")
 AGE_LIMITS = ("--before", "--min-release-age")
 _LEFT_OUT = frozenset(("license", "funding", "deprecated"))
@@ -82,7 +82,7 @@ class NpmRequest(PackageRequest):
         return LockedPackage("npm", package, found["version"], str(found.get("integrity")), content)
 
     def _has_limit(self, tools: Tools, folder: Path) -> bool:
-        """Return True if the user limits the age of releases. Our own option would replace that limit. Runs npm."""
+        """Return True if the user limits the age of releases, since our own option would replace that limit. Runs npm."""
         if any(option.startswith(AGE_LIMITS) for option in self.asked.passed):
             return True
         said = tools.run("npm", "config", "get", *(name.removeprefix("--") for name in AGE_LIMITS), cwd=folder)
@@ -148,7 +148,7 @@ class NpmRequest(PackageRequest):
 
 
 def read_npx(argv: tuple[str, ...]) -> NpmRequest | None:
-    """Return the package that a command line of npx or npm exec runs, if any. Raises UncertainError."""
+    """Return the package that a command line of npx or npm exec runs, or None if none. Raises UncertainError."""
     asked = read_request(argv)
     return NpmRequest(asked) if asked is not None else None
 

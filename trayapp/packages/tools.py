@@ -1,4 +1,4 @@
-"""Run the user's package tools (npm, uv, docker), which use the user's own settings and registries."""
+"""The user's package tools (npm, uv, docker), run with the user's own settings and registries."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Tools:
             _kill(process)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Do blocking work with these tools in a thread. End the tools if this call is cancelled."""
+        """Do blocking work with these tools in a thread, and return its result. If cancelled, stop the tools."""
         import anyio.to_thread  # imported here: the gateway has already loaded it, and commands do not need it
 
         try:

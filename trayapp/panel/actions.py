@@ -126,14 +126,14 @@ def exact_pattern(tool: str) -> str:
 
 
 async def reconnect(host: PanelHost, form: Form) -> ActionResult:
-    """Reconnect one server, or all of them."""
+    """Reconnect the form's server, or all servers in use if it names none."""
     done = await host.ask(control.RECONNECT, {"server": form.get("server") or None})
     none, hint = "Nothing to reconnect", "No server is in use. Each one starts with its next call."
     return _servers_result(done, "Reconnected", none, hint)
 
 
 async def refresh(host: PanelHost, form: Form) -> ActionResult:
-    """Refresh the tools of one server, or of all of them."""
+    """Refresh the tools of the form's server, or of all servers if it names none."""
     return _servers_result(await host.ask(control.REFRESH, {"server": form.get("server") or None}), "Refreshed")
 
 
@@ -153,7 +153,7 @@ def _servers_result(
 
 
 async def switch(host: PanelHost, form: Form) -> ActionResult:
-    """Enable or disable a server or a tool in servers.yaml."""
+    """Enable (`on`) or disable the form's tool in servers.yaml, or its server if no tool is given."""
     server, tool, on = form.text("server"), form.get("tool"), form.text("on") == "yes"
     target = f"{server}/{exact_pattern(tool)}" if tool else server
     done = await verb(host, "enable" if on else "disable", as_argument(target))
@@ -176,7 +176,7 @@ async def sign_out(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def approve(host: PanelHost, form: Form) -> ActionResult:
-    """Approve the tool definition that the page showed, identified by its hash, or keep the previous one."""
+    """Approve the tool definition that the page showed, identified by its hash. With `keep`, keep the approved one."""
     tool, keep = {name: form.text(name) for name in ("server", "tool", "hash")}, form.get("keep") == "yes"
     done = await host.ask(control.APPROVE, {"tools": [tool], "keep": keep})
     if done["missed"]:
@@ -261,7 +261,7 @@ def result_text(result: Any) -> str:
 
 
 async def connect(host: PanelHost, form: Form) -> ActionResult:
-    """Connect or disconnect an AI tool. With `dry`, only show the change."""
+    """Connect (`on`) or disconnect an AI tool. With `dry`, only show the change."""
     on, name, dry = form.text("on") == "yes", form.text("client"), form.get("dry") == "yes"
     shown = [f"--profile={profile}"] if on and (profile := form.get("profile")) else []
     argv = ["connect" if on else "disconnect", *(["--dry-run"] if dry else []), *shown, as_argument(name)]
@@ -290,7 +290,7 @@ async def find_servers(host: PanelHost, what: str) -> ActionResult:
 
 
 async def look(host: PanelHost, form: Form) -> ActionResult:
-    """Show what adding the pasted servers would run."""
+    """Find the servers in the pasted text, and return them with everything that adding them would run."""
     return await find_servers(host, form.text("what"))
 
 
@@ -316,7 +316,7 @@ async def add(host: PanelHost, form: Form) -> ActionResult:
     number = f": {count(done['tools'], 'tool')}" if done.get("tools") is not None else ""
     clients = (await verb(host, "connect"))["clients"]
     if any(one["state"] in ("connected", "drifted") for one in clients):
-        clients = []  # the user has connected one and needs no list
+        clients = []  # the user has already connected an AI tool and needs no list
     readable = tuple(one for one in clients if one["state"] != "unreadable")
     return ActionResult(f"Added {name}{number}", server=name, clients=readable, tools=tools, instead=instead)
 
@@ -366,7 +366,7 @@ async def _connected(host: PanelHost) -> list[str]:
 
 
 async def _run_for_clients(host: PanelHost, name: str, clients: Sequence[str], word: str) -> ActionResult:
-    """Run a verb for each AI tool. If one fails, continue with the next."""
+    """Run a verb for each AI tool, also after a failure. Return one result for all of them."""
     done, failed = list[str](), list[str]()
     for client in clients:
         try:

@@ -141,7 +141,7 @@ class Panel:
             await reply.begin(head)
             head = ""
         context = await page(pages.Page(self._host, unquote(rest), query, is_news))
-        waiting = 0 if is_news else await self._waiting()  # an open page requests only its content, without the menu
+        waiting = 0 if is_news else await self._waiting()  # an update of an open page has no menu to show the number
         text = await anyio.to_thread.run_sync(
             lambda: pages.render(waiting=waiting, is_news=is_news, page=name, seen=seen, **context)
         )

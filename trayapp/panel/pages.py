@@ -42,8 +42,8 @@ LOG_LINES = 120
 MINUTES = 60
 ROWS = 25  # rows of a table, unless all are requested
 SCREEN = 12  # rows or cards sent with a new page, which is painted sooner without the others
-SLOW = "found"  # the path after a page's name that requests the page's slow part
-LONG_WORD = 30  # characters; `line` cuts longer words
+SLOW = "found"  # the path below a page that requests the part of the page that takes long to build
+LONG_WORD = 30  # characters; `line` may cut a longer word, but no shorter one
 STATE_WORDS = {"needs_auth": "needs sign-in", "keyring_locked": "keyring locked", "idle": "ready, idle"}
 TONES = {
     "connected": "good",
@@ -96,7 +96,7 @@ def line(value: Any, most: int = 300) -> str:
 
 
 def pretty(text: str) -> str:
-    """Indent JSON text. Text that is not valid JSON, for example because it was cut, stays unindented."""
+    """Return JSON text indented. Text that is not valid JSON, for example because it was cut, stays unindented."""
     try:
         return shown(json.dumps(json.loads(text), indent=2, ensure_ascii=False), 20_000)
     except ValueError:
@@ -223,7 +223,7 @@ async def asks(host: PanelHost) -> list[Context]:
 
 
 def fields(schema: Any) -> list[Context]:
-    """Return the form fields for an input schema."""
+    """Return the form fields for an input schema, or [] if it has no properties."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     required = schema.get("required") if isinstance(schema, dict) else None
     made = []
@@ -303,12 +303,12 @@ def _pair(node: Node | None, name: str) -> Pair | None:
 def _written(text: str, pair: Pair) -> str:
     key, value = pair.key, pair.value
     start = text.rfind("\n", 0, key.start) + 1
-    if text[start : key.start].strip():  # it shares its line with another entry
+    if text[start : key.start].strip():  # the entry shares its line with another one
         start = key.start
     first, *rest = text[start:].splitlines()
     if value.start < start:  # an alias of an earlier node
         return first
-    if isinstance(value, Mapping) and not value.flow:  # it includes all following lines with deeper indentation
+    if isinstance(value, Mapping) and not value.flow:  # the entry includes all following lines that are indented deeper
         return "\n".join((first, *takewhile(lambda one: not one.strip() or _indent(one) > _indent(first), rest)))
     return text[start : value.end]
 
@@ -329,7 +329,7 @@ def matching_rows(rows: list[Context], query: str) -> list[Context]:
 
 
 def first_rows(found: list[Context], page: Page) -> Context:
-    """Return the template values `rows`, `most`, and `found`.
+    """Return the template values for a table.
 
     - `rows`: the rows to send now
     - `most`: the number of rows that the finished page shows: ROWS at most, unless all are requested
@@ -363,7 +363,7 @@ async def with_classes(host: PanelHost, tools: Sequence[tuple[str, str]]) -> lis
 
 
 async def log(page: Page) -> Context:
-    """Build the last lines of a server's log. An open page requests them after each write to the log."""
+    """Build the last lines of a server's log, which the server's open page requests after each write to the log."""
     return {"template": "log.html", "log": await server_log(page)}
 
 
