@@ -75,7 +75,7 @@ def test_one_entry_is_removed_and_the_others_stay(person: Person, cursor: Path) 
     assert person.says("disconnect", "cursor", "--as", "mail").returncode == 0
     assert cursor.read_text() == alone
     done = person.says("disconnect", "cursor", "--as", "mail")
-    assert (done.returncode, done.stderr) == (2, "Error: Cursor has no entry of ours named mail\nIt has: multi-mcp\n")
+    assert (done.returncode, done.stderr) == (2, "Error: Cursor has no multi-mcp entry named mail\nIt has: multi-mcp\n")
     assert person.says("disconnect", "--all", "--as", "mail").stdout == "Nothing to do. See: multi-mcp connect\n"
     assert person.gets("connect")["clients"][0]["state"] == "connected"
     assert person.says("disconnect", "cursor", "--as", "multi-mcp").returncode == 0

@@ -141,7 +141,7 @@ def test_somebody_who_stops_between_import_and_connect_is_told_that_their_tools_
 ) -> None:
     person.file(".cursor/mcp.json", '{"mcpServers": {"a": {"command": "aa"}}}')
     shown = person.answers("setup", typed=f"all\n{answer}")
-    assert "Your AI tools do not have the imported servers now, because none is connected" in shown
+    assert "No AI tool is connected, so your AI tools do not have the imported servers now" in shown
     assert "Put the servers back: multi-mcp setup --undo" in shown
     assert "and ask:" not in shown
 

@@ -293,7 +293,7 @@ def test_an_entry_that_vanished_is_drift(desk: Desk) -> None:
     connect(client.name, world)
     written(path, samples(client)["plain"])
     state = client_state(client.name, world)
-    assert (state.state, state.reason) == ("drifted", "our entry is no longer in the file")
+    assert (state.state, state.reason) == ("drifted", "its file has no multi-mcp entry")
     connect(client.name, world)
     assert client_state(client.name, world).state == "connected"
     disconnect(client.name, world)
@@ -448,7 +448,7 @@ def test_an_entry_of_a_profile_that_vanished_is_drift(cursor: Desk) -> None:
     text = path.read_text()
     path.write_text(CURSOR.family.drop(text, ("mcpServers", "office"), "f"))
     state = client_state("cursor", world)
-    assert (state.state, state.reason) == ("drifted", "our entry is no longer in the file: office")
+    assert (state.state, state.reason) == ("drifted", "its file has no multi-mcp entry named office")
 
 
 @pytest.mark.requirement("client-entries", "client-foreign-entry")

@@ -70,7 +70,7 @@ def print_json(value: Any, *, compact: bool = False) -> None:
 
 
 def print_result(as_json: bool, document: Any, *lines: str, compact: bool = False) -> None:
-    """Print the document with --json, or else the lines. `compact`: as in `print_json`."""
+    """Print the document if `as_json` is True, and otherwise the lines. `compact`: as in `print_json`."""
     if as_json:
         print_json(document, compact=compact)
     else:
@@ -247,13 +247,16 @@ def require_person(what: str) -> bool:
 
 
 def require_answers() -> None:
-    """Raise UsageError if nobody can answer questions."""
+    """Raise UsageError if nobody can answer questions, because stdin is not a terminal."""
     if not is_terminal(sys.stdin):
         raise UsageError("Cannot ask for confirmation (no terminal)", "Pass --yes to proceed or --dry-run to preview")
 
 
 def agreed(question: str, *, default: bool = False) -> bool:
-    """Ask a yes-or-no question. Raises UsageError if nobody can answer."""
+    """Ask a yes-or-no question and return True for yes. Raises UsageError if nobody can answer.
+
+    `default`: the answer for an empty line.
+    """
     require_answers()
     return click.confirm(one_line(question), default=default)
 

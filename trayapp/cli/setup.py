@@ -112,7 +112,7 @@ def _without_servers(context: ClientsContext) -> list[str]:
         return []
     program = typed_command()
     return [
-        "Your AI tools do not have the imported servers now, because none is connected",
+        "No AI tool is connected, so your AI tools do not have the imported servers now",
         f"Connect them: {program} setup",
         f"Put the servers back: {program} setup --undo",
     ]

@@ -129,7 +129,7 @@ def add_source(what: str, answers: Answers, add: Add) -> None:
     if len(found) > 1:
         names = ", ".join(one.source.name for one in found)
         (note if answers.as_json else say)(
-            one_line(f"This describes {len(found)} servers. They follow one after the other: {names}")
+            one_line(f"This describes {len(found)} servers. They are added one after the other: {names}")
         )
     for proposal in found:
         _add_one(proposal, answers, add)

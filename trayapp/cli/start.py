@@ -26,7 +26,7 @@ from trayapp.wire.rundir import run_dir
 
 @verb("start", "multi-mcp start --detach", json=False)
 @click.option("--detach", is_flag=True, help="Run in the background; return once it is ready.")
-@click.option("--linger", is_flag=True, hidden=True, help="End some minutes after the last client.")
+@click.option("--linger", is_flag=True, hidden=True, help="End some minutes after the last client disconnects.")
 def start_verb(detach: bool, linger: bool) -> int:
     """Start the gateway.
 

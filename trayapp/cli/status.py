@@ -119,7 +119,7 @@ def screen(snapshot: dict[str, Any], *, live: bool = False) -> Group:
 def cost_lines(found: dict[str, Any]) -> list[str]:
     """Return lines with the token cost of both ways to list tools, the costliest servers, and the unused tools."""
     tools, search = found["tools"], found["search"]
-    direct = f", {search['direct']} direct among them" if search["direct"] else ""
+    direct = f" (direct tools: {search['direct']})" if search["direct"] else ""
     lines = [
         f"expose: tools   {token_count(tools['tokens'])} for {count(tools['count'], 'tool')}",
         f"expose: search  {token_count(search['tokens'])}{direct}, and about {search['answer_tokens']} for each search",
@@ -251,7 +251,7 @@ def ask_lines(snapshot: Snapshot) -> list[str]:
     """Return a heading and a line for each call or question that waits for the user, oldest first; [] if none does."""
     asks = snapshot.get("asks") or []
     rows = [one_line(f"  {ask['id']}: {ask['client']}, {ask['server']}/{ask['tool'] or 'a question'}") for ask in asks]
-    return [as_typed(f"{count(len(asks), 'request')} for you (multi-mcp asks):"), *rows] if asks else []
+    return [as_typed(f"{count(len(asks), 'request')} waiting for your answer (multi-mcp asks):"), *rows] if asks else []
 
 
 def failure(server: dict[str, Any]) -> str:

@@ -20,7 +20,7 @@ from trayapp.model.text import clean, one_line
 from trayapp.wire.control import OUTDATED, UPDATE_TAKE, UPDATE_TRY
 
 OFF = "Not checked. To allow it, set update_check: true in the settings of servers.yaml"
-NOBODY = "Not checked: this build was not published, so it has no address to ask"
+NOBODY = "Not checked: this build was not published, so it has no address to check"
 LINES_SHOWN = 40  # the most lines shown of one tool's diff
 
 

@@ -125,7 +125,7 @@ def _state(client: Client, file: Path, context: ClientsContext) -> tuple[State, 
         entry = entry_in(client, text, file, name)
         if entry is None:
             if name in made:
-                return "drifted", f"our entry is no longer in the file{'' if name == NAME else f': {name}'}", ""
+                return "drifted", f"its file has no multi-mcp entry{'' if name == NAME else f' named {name}'}", ""
         elif not ours.is_own(entry):
             if name in made or not made:
                 return "not connected", f"its file has another server named {name}: {_launch_text(entry)}", ""
@@ -214,7 +214,7 @@ def plan_disconnect(name: str, context: ClientsContext, entry: str | None = None
     entries = _own_entries(client, text or "", place.path, context)
     if entry is not None and entry not in entries:
         hint = f"It has: {', '.join(entries)}" if entries else "It is not connected"
-        raise UsageError(f"{client.title} has no entry of ours named {entry}", hint)
+        raise UsageError(f"{client.title} has no multi-mcp entry named {entry}", hint)
     if text is None or not entries:
         return Change(client, place.path, text, text, "disconnected")
     if entry is not None and len(entries) > 1:

@@ -21,7 +21,7 @@ VERSION = 1
 CONNECTED = "connected"
 IMPORTS = "imports"
 NO_OFFER = "no_offer"  # the user declined the offer to import servers
-RECORD_LARGEST = 1_000_000  # bytes; an entry takes about 100
+RECORD_LARGEST = 1_000_000  # bytes of the record; each entry takes about 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class ClientsContext:
     """The environment of connect and import."""
 
     machine: Machine  # the machine on which clients keep their files
-    record: Path  # the path of our record
+    record: Path  # the path of clients.json
     command: list[str] = field(default_factory=shim_command)  # the command line of the shim
     settle: Callable[[Path], object] = wait_until_quiet  # waits while a client is writing its file
 

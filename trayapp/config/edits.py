@@ -99,7 +99,7 @@ def set_tools_enabled(text: str, server: str, names: Iterable[str], enabled: boo
 
 
 def set_server_enabled(text: str, server: str, enabled: bool) -> str:
-    """Enable or disable one server. Change the key in its entry (`enabled` or `disabled`), or add `disabled`."""
+    """Enable or disable one server. Change `enabled` or `disabled` in its entry, or add `disabled` if it has neither."""
     editor = Editor(text, CONFIG_NAME)
     entry = _server(editor, server)
     slots = editor.slots(entry.value, entry.path)
@@ -152,7 +152,7 @@ def remove_server(text: str, name: str, file: str = CONFIG_NAME) -> str:
 
 
 def set_setting(text: str, key: str, value: Any) -> str:
-    """Set one setting. `http.port` is the port in `http`. Raises UsageError for an unknown setting or an empty name."""
+    """Set the setting `key`; `http.port` sets `port` in `http`. Raises UsageError for an unknown or empty name."""
     path = key.split(".")
     if snake(path[0]) not in SETTING_KEYS or not all(path):
         raise UsageError(f"No setting is named {shown(key)}", f"Settings: {', '.join(sorted(SETTING_KEYS))}")

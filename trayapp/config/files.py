@@ -180,8 +180,8 @@ def wait_until_quiet(
 ) -> Signature | None:
     """Wait, within a limit, while the file is open for writing or was saved only recently. Blocks.
 
-    Return the last signature, or None if the file is missing or inaccessible. Data that is read while the file still
-    has this signature is complete, unless the limit was reached. Our own writes cause no wait (see `_temporary`).
+    Return the file's signature at the end, or None if it is missing or inaccessible. Data that is read while the file
+    still has this signature is complete, unless the limit was reached. Our own writes cause no wait (see `_temporary`).
     """
     seen = signature(path)
     for _ in range(QUIET_LOOKS):
@@ -196,7 +196,7 @@ def wait_until_quiet(
 
 
 def is_open_for_writing(path: Path) -> bool:
-    """Return True if a program has the file open for writing, on systems that report it (Linux)."""
+    """Return True if a program has the file open for writing. On systems that do not report it, return False."""
     try:
         with _opened(path) as file:
             return file is not None and file.has_writer() is True
@@ -380,7 +380,7 @@ def replace_file(path: Path, data: bytes, mode: int = FILE_MODE) -> None:
 
 @contextmanager
 def _temporary(path: Path, data: bytes, mode: int) -> Iterator[Path]:
-    """Write a temporary file that can replace `path`. At the end, remove the file that then has the temporary name.
+    """Write a temporary file that can replace `path`, and yield its path. At the end, remove what then has this path.
 
     The modification time is set back by QUIET_S: the file is complete, so `wait_until_quiet` need not wait.
     """
@@ -403,7 +403,7 @@ def _take_place(
     temporary: Path, path: Path, still_right: Callable[[], None] = lambda: None, tries: int = REPLACE_TRIES
 ) -> None:
     for attempt in range(1, tries + 1):
-        still_right()  # on each attempt: the program that had the file open may have saved it
+        still_right()  # before each attempt: the program that had the file open may have saved it meanwhile
         try:
             temporary.replace(path)
             return

@@ -156,12 +156,15 @@ def keyring_names(server: ServerConfig) -> tuple[str, ...]:
 
 
 def secret_commands(server: ServerConfig) -> tuple[str, ...]:
-    """Return the commands whose output the server's entry refers to."""
+    """Return the commands of the server's entry whose output is a secret (`${cmd:COMMAND}`)."""
     return tuple(name.removeprefix(COMMAND) for name in variable_names(server)[1] if name.startswith(COMMAND))
 
 
 def variable_names(server: ServerConfig) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the environment variables and the secrets (`cmd:COMMAND` for a command) that the entry refers to."""
+    """Return the names of the environment variables and of the secrets that the entry refers to, as two tuples.
+
+    A command for a secret is listed as `cmd:COMMAND`.
+    """
     variables: dict[str, None] = {}
     secrets: dict[str, None] = {}
 

@@ -109,7 +109,7 @@ def is_browser(words: Iterable[str]) -> bool:
     return False
 
 
-# Programs in a command line that may run a package by its name
+# Matches the programs in a command line that may run a package by its name
 RUNS_PACKAGES = late(
     r"(?<![\w-])(?:npx|npm|uvx?|pipx|docker|podman|bunx?|pnpm|pnpx|yarn|deno|dnx|go)(?![\w-])", re.IGNORECASE
 )

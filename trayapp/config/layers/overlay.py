@@ -241,9 +241,9 @@ def preview(user: Config, file: ProjectFile) -> Overlay:
     return Overlay(file.folder, Config(user.settings, servers, report.sorted()), named, own)
 
 
-# Fields of a user's entry that are meant only for its own program or address
+# Fields of a user's entry that only its own program or address may receive
 _PRIVATE = (HTTP_FIELDS | frozenset(("env", "cwd"))) - {"url", "type"}
-_LAUNCH = frozenset(("command", "args", "env", "cwd"))  # an entry that sets one of these runs in the project's folder
+_LAUNCH = frozenset(("command", "args", "env", "cwd"))  # a project's entry with one of these runs in its folder
 
 
 def _starts_another(user: ServerConfig | None, server: ServerConfig | None) -> bool:

@@ -14,7 +14,7 @@ from trayapp.model.late import late
 
 Exists = Callable[[str], bool]
 
-# A Windows path at the start: `C:\x`, `\\server\x`, `%NAME%\x`, `bin\x`. Shell users have no reason to escape a letter.
+# A Windows path at the start: `C:\x`, `\\server\x`, `%NAME%\x`, `bin\x`. Nobody escapes a letter in a shell.
 _WINDOWS_PATH = re.compile(r'"?[A-Za-z]:\\|\\\\|"?[^\s"\'\\]+\\\w')
 _VARIABLE = r"\$?\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}"  # spaces in ${NAME:-a b} do not end the word
 # Pieces of a command line, in a POSIX shell and on Windows. A word is a run of pieces without a blank.

@@ -202,7 +202,7 @@ class _Entry:
 
 
 def read_type(node: Node) -> str:
-    """Read `stdio`, `http` or `sse`. `streamable-http` is read as `http`."""
+    """Return `stdio`, `http` (also for `streamable-http`) or `sse`. Raises InvalidValueError for another word."""
     word: str = fields.choice(("stdio", "http", "streamable-http", "sse"))(node)
     return "http" if word == "streamable-http" else word
 
