@@ -28,7 +28,8 @@ log = logging.getLogger(__name__)
 FILE_NAME = "history.db"
 FLUSH_S = 0.1  # wait before a batch is written: short, so that the panel shows calls promptly and a kill loses few
 # The thread works for at most this long, then rests so that calls can run. Each period of work delays one call,
-# whether the period is short or long. A few long periods therefore delay fewer calls: less than 1 % of quick ones.
+# however short the period is. A few long periods therefore delay fewer calls than many short ones: less than 1 % of
+# quick calls.
 WORK_S = 0.01
 REST_S = 4 * WORK_S  # rest after each period of work: most of the time remains for calls
 BEHIND_S = 0.5  # once a call has waited this long for its row, rests take WORK_S: a kill loses at most 1 s of calls

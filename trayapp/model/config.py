@@ -105,7 +105,7 @@ class Settings:
     ask: AskMode = "auto"  # which calls need the user's permission
     ask_timeout: float = 120.0  # seconds; then the call is refused
     update_check: bool = False
-    registry: str = "https://registry.modelcontextprotocol.io"  # contacted only by `find`, and `add` of a registry name
+    registry: str = "https://registry.modelcontextprotocol.io"  # used only by `find`, and by `add` of a registry name
     min_age: float = 3.0  # days; younger releases are not offered
     confine: Confining = None  # for stdio servers that do not set it themselves
 

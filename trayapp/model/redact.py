@@ -147,7 +147,7 @@ _KEY_END = late(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|-----END")
 _KEY_LINE = late(r"""[\s"'\\n,+|>=]*[A-Za-z0-9+/]*={0,2}[\s"'\\nr,+]*""")
 _KEY_HEADER = late(r"\s*(?:Proc-Type|DEK-Info|Version|Comment|Hash)\s*:")
 _KEY_RUN = late(r"[A-Za-z0-9+/=]{16,}")
-_BLOCK_HEAD = late(  # a YAML block scalar
+_BLOCK_HEAD = late(  # the first line of a YAML block scalar that holds a secret
     r"""(\s*)(?:-\ )?["']?[\w.-]{0,48}?(?i:token|secret|password|passwd|passphrase|key)["']?\s*:\s*[|>][+-]?\d?\s*"""
 )
 
@@ -176,7 +176,7 @@ class LineRedactor:
         self._lines = _Lines()
         self._pieces: list[str] = []
         self._length = 0
-        self._returned = False  # the last character is a return: half a line end, or a whole one
+        self._returned = False  # the last character is a carriage return: half a line end, or a whole one
         self._dropping = False
 
     def feed(self, text: str) -> str:

@@ -120,13 +120,13 @@ _AFTER = late(
     (?P<sep> (?: := | => | ==? | : | %(?:25)?3[DdAa] | > | , )? )
     [ \t]{0,8}+"""
 )
-_SUFFIX = late(r"[A-Za-z0-9_-]{0,48}")  # NAME_LONGEST
-_PROSE = late(  # WEAK_LONGEST
+_SUFFIX = late(r"[A-Za-z0-9_-]{0,48}")  # 48 is NAME_LONGEST
+_PROSE = late(  # 256 is WEAK_LONGEST
     r"""["'`]?s?(?:\s{1,4}(is|was|value|of))?\s{0,4}["'`(]?([A-Za-z0-9+/=_.~@!$-]{4,256})"""
 )
 _OPEN = late(r"""[bBrRuU]{0,2}(\\{0,8})(["'`])""")
 _PLAIN = late(r"""[^\s"'`&;<>\\%]*+(?:(?:%(?!26|2526)|\\(?![nrtu"'\\]))[^\s"'`&;<>\\%]*+)*+""")
-_WEAK_PLAIN = late(r"(?:[A-Za-z0-9+/_.~-]|%(?!26|2526)){0,256}+={0,2}")  # WEAK_LONGEST
+_WEAK_PLAIN = late(r"(?:[A-Za-z0-9+/_.~-]|%(?!26|2526)){0,256}+={0,2}")  # 256 is WEAK_LONGEST
 _TO_BLANK = late(r"\S+")
 _SCHEME = late(r"(?i)(?:bearer|basic|digest|token|apikey|negotiate|bot)(?:\s+|%20|\+)")
 _PAIR = late(r""".?\(b?["']""")  # ('x-key', 'value')

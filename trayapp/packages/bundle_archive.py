@@ -49,7 +49,7 @@ class BundleArchive:
     sha256: str  # SHA-256 of the archive, in hexadecimal
     manifest: bytes
     files: frozenset[str]  # paths inside it, with `/`
-    signed: bool = False  # it has a signature, which was not verified
+    signed: bool = False  # True if it has a signature, which was not verified
 
     def locked(self, name: str, version: str) -> LockedPackage:
         """Return the bundle as a package for servers.lock."""
@@ -116,7 +116,7 @@ def _opened(path: Path) -> Iterator[tuple[BufferedReader, zipfile.ZipFile]]:
     try:
         with path.open("rb") as file:
             if path.stat().st_size > LARGEST_FILE:
-                raise BadBundleError(f"{path.name} is larger than 1 GB", "Ask its author")
+                raise BadBundleError(f"{path.name} is larger than 1 GB", "Ask its author for a smaller one")
             with zipfile.ZipFile(file) as archive:
                 yield file, archive
     except OSError as error:

@@ -31,7 +31,7 @@ class PackageError(MultiMcpError):
 
 
 class WithdrawnReleaseError(PackageError):
-    """Raised if the registry no longer has a version."""
+    """Raised if the registry does not have the requested version, or no longer has it."""
 
 
 class UnreadableLockError(ConfigError):
@@ -132,7 +132,7 @@ class LockFile:
         return list(self._read().get(server, {}).get(spec, ()))
 
     def all(self) -> Iterator[tuple[str, str, list[LockedPackage]]]:
-        """Yield each server, its package as written, and its locks. Raises UnreadableLockError."""
+        """Yield (server, package as written, its locks, newest first). Raises UnreadableLockError."""
         for server, specs in self._read().items():
             for spec, versions in specs.items():
                 yield server, spec, list(versions)

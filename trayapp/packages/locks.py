@@ -28,7 +28,7 @@ HELD_S = 2 * LIMIT_S  # the longest wait for another process that is fetching th
 
 @dataclass(frozen=True, slots=True)
 class NotLocked:
-    """The reason why a command line is not locked, and what to write instead. `starts`: the server starts anyway."""
+    """Why a command line is not locked, and what to write instead. `starts`: True if the server starts anyway."""
 
     why: str
     hint: str

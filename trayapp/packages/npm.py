@@ -82,7 +82,7 @@ class NpmRequest(PackageRequest):
         return LockedPackage("npm", package, found["version"], str(found.get("integrity")), content)
 
     def _has_limit(self, tools: Tools, folder: Path) -> bool:
-        """Return True if the user limits the age of releases, since our own option would replace that limit. Runs npm."""
+        """Return True if the user limits the age of releases, because our option would replace that limit. Runs npm."""
         if any(option.startswith(AGE_LIMITS) for option in self.asked.passed):
             return True
         said = tools.run("npm", "config", "get", *(name.removeprefix("--") for name in AGE_LIMITS), cwd=folder)

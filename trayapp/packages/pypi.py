@@ -216,7 +216,7 @@ def _explained(error: ToolError, wanted: str) -> PackageError:
     if "ash mismatch" in output:
         return PackageError(f"{wanted} changed: it no longer has the locked content", "Do not use it; ask its author")
     if "no wheels" in output or "no usable wheels" in output or "no compatible wheel" in output:
-        return PackageError(f"{wanted} has to be built, which cannot be locked", UNLOCK)
+        return PackageError(f"{wanted} has to be built, and a build cannot be locked", UNLOCK)
     if "No solution found" in output or "not found in the package registry" in output:
         return WithdrawnReleaseError(f"The package index does not have {wanted}", "Check its versions")
     if "Failed to fetch" in output or "error sending request" in output or "Could not connect" in output:

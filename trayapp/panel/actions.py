@@ -89,7 +89,7 @@ class Form:
 
 
 def parsed(typed: dict[str, str]) -> dict[str, Any]:
-    """Return a form's values, with JSON parsed unless it is a string.
+    """Return a form's values, parsed where they are JSON other than a string.
 
     The gateway also gets the text as typed, in case the tool's schema requires a string.
     """
