@@ -99,7 +99,7 @@ class HostProxy:
             error: OSError = OSError(f"no address for {host}")
             for address in (str(where[0]) for *_, where in found):
                 if not _is_meant(host, address):
-                    error = OSError("its address is this machine's own")
+                    error = OSError("its address is a loopback, link-local or unspecified one")
                     continue
                 try:
                     return await asyncio.open_connection(address, port)

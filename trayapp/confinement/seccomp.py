@@ -94,7 +94,7 @@ _Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, v
 
 
 def machine() -> str:
-    """Return the architecture that system calls are numbered for, or "" if it is unknown."""
+    """Return the key of this machine in ARCHITECTURES, or "" if there is none or the process is 32-bit."""
     name = os.uname().machine if sys.platform == "linux" else ""
     return name if name in ARCHITECTURES and sys.maxsize > 2**32 else ""
 

@@ -133,7 +133,7 @@ def _times(pid: int, name: str, address: int) -> bytes | None:
     size = 16 if name == "utime" else 32
     times = read_memory(pid, address, size)
     if len(times) < size:
-        raise OSError(errno.EFAULT, "the memory ends there")
+        raise OSError(errno.EFAULT, "the memory ends before the times do")
     if name == "utime":
         accessed, modified = struct.unpack("qq", times)
         return struct.pack("4q", accessed, 0, modified, 0)
@@ -151,7 +151,7 @@ def _times(pid: int, name: str, address: int) -> bytes | None:
 def read_memory(pid: int, address: int, size: int) -> bytes:
     """Return the bytes at an address, fewer if the memory ends there. Raises OSError."""
     if address >> 63:  # a program has no such addresses, and os.pread takes none
-        raise OSError(errno.EFAULT, "no address of a program")
+        raise OSError(errno.EFAULT, "not an address of a program")
     memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.pread(memory, size, address)
@@ -215,7 +215,7 @@ class Requests:
         self._loop.add_reader(listener, self._serve)
 
     def close(self) -> None:
-        """Stop answering: later requests are refused."""
+        """Stop answering. The kernel then refuses all requests."""
         if self._listener >= 0:
             self._loop.remove_reader(self._listener)
             os.close(self._listener)

@@ -112,7 +112,7 @@ class ClientSession(Protocol):
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """Return the client's capabilities. An older client also has those of a user who can answer in its place."""
+        """Return the client's capabilities and, for an older client, those of a user who can answer in its place."""
 
     @property
     def questioner(self) -> Questioner:

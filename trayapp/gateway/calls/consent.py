@@ -26,7 +26,7 @@ class AskingSession(ClientSession, Protocol):
         """Return the asks of the gateway."""
 
     def subject_of(self, connection: Connection, request: Request, *, listed: bool) -> Subject | None:
-        """Return the subject of the consent that the request requires, if any. `listed`: as for asks_first."""
+        """Return the subject of the consent to a request, or None if it needs none. `listed`: as for asks_first."""
 
 
 Answered = Callable[[NotAllowedError | None], None]  # gets the error for the client, or None if the user consented

@@ -61,7 +61,7 @@ def error_json(error: MultiMcpError) -> dict[str, object]:
 
 
 def explained(error: MultiMcpError, problems: Iterable[Problem]) -> MultiMcpError:
-    """Return `error`. If it is a not-found error of a server whose entry has a fatal problem, make it describe that."""
+    """Return `error`. If a server was not found, describe the fatal problem of its entry instead, if there is one."""
     if isinstance(error, ServerNotFoundError):
         wrong = next((problem for problem in problems if problem.fatal and problem.server == error.server), None)
         if wrong is not None:

@@ -76,7 +76,7 @@ class ServerRequests:
         self._asks = asks  # asks of the user, in place of clients that cannot answer
         self._parked: dict[str, RoutedCall] = {}  # request state -> call whose client has yet to return answers
         self._questions: dict[RoutedCall, Questions] = {}  # the open questions to clients of 2026-07-28
-        self._given_up: list[_CancelPing] = []  # oldest first
+        self._given_up: list[_CancelPing] = []  # for calls that sessions gave up, oldest first
         self._refused: set[tuple[str, str]] = set()  # (server, reason) pairs that are already in the log
         self._held_questions: WeakKeyDictionary[Connection, _HeldQuestions] = WeakKeyDictionary()
 

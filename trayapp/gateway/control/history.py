@@ -45,7 +45,7 @@ class HistoryRequests:
         number = _whole(asked, "id")
         row = await self._history.get(number)
         if row is None:
-            raise MultiMcpError(f"No call has the number {number}", "See the calls that are kept: multi-mcp history")
+            raise MultiMcpError(f"No call has the number {number}", "See the recorded calls: multi-mcp history")
         return row
 
     async def _clear(self, asked: Asked) -> Any:

@@ -172,11 +172,11 @@ class Catalog:
 
     @cached_property
     def gone(self) -> list[Key]:
-        """Return the tools that servers.yaml marks stale and their servers no longer offer."""
+        """Return the tools that are marked stale in servers.yaml and no longer offered by their servers."""
         return [(name, tool) for name, entry in self.config.servers.items() for tool in self.gone_of(entry)]
 
     def gone_of(self, server: ServerConfig) -> list[str]:
-        """Return the tools that servers.yaml marks stale and the server no longer offers."""
+        """Return a server's tools that are marked stale in servers.yaml and no longer offered by the server."""
         switches = (server.tools or {}).items()
         return [tool for tool, switch in switches if switch.stale and (server.name, tool) not in self.tools]
 
@@ -188,7 +188,7 @@ class Catalog:
 
     @cached_property
     def uris(self) -> ResourceMap:
-        """Return the URIs of all resources, templates and skills."""
+        """Return the map between original and exposed URIs of all resources, templates and skills' files."""
         return ResourceMap((*self.resources, *self.skill_files), self.templates, self.skill_files)
 
     @cached_property
@@ -202,13 +202,13 @@ class Catalog:
 
     @cached_property
     def skill_files(self) -> dict[Key, str | None]:
-        """Return the digests of all skills' files by (server, URI), as `digests_of` does, held back or not."""
+        """Return (server, URI) -> digest, as `digests_of` does, for the files of all skills, held back or not."""
         skills = ((server, skill) for server, prepared in self.enabled.items() for skill in prepared.offer.skills)
         return {(server, uri): digest for server, skill in skills for uri, digest in digests_of(skill).items()}
 
     @cached_property
     def served_skill_files(self) -> frozenset[Key]:
-        """Return the (server, URI) of the files of skills that are not held back."""
+        """Return the (server, URI) of each file of the skills that are not held back."""
         return frozenset((server, uri) for (server, _), skill in self.skills.items() for uri in digests_of(skill))
 
     @cached_property

@@ -135,7 +135,7 @@ class ListResults:
 
     @cached_property
     def hints(self) -> dict[str, ListHints]:
-        """Return the freshness and the `_meta` of each list's result. Those of the one tool's list are fixed."""
+        """Return list -> the freshness and the `_meta` of its result. Those of the one tool's list are fixed."""
         ttls = [prepared.offer.ttl_ms for prepared in self.seen.enabled.values()]
         least = min((LIST_TTL_MS if ttl is None else ttl for ttl in ttls), default=LIST_TTL_MS)
         metas = {kind: self._besides(kind).get("_meta") for kind in LISTS}
