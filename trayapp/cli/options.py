@@ -226,6 +226,6 @@ def next_step() -> str:
 
 
 def say_next_step() -> None:
-    """Print what to do after a start, if anything."""
+    """Print the line of `next_step` on stderr, unless it is ""."""
     if words := next_step():
         note(words)

@@ -48,8 +48,8 @@ PERMISSIONS = frozenset(("alwaysAllow", "always_allow", "autoApprove", "trust", 
 _NOTHING: tuple[Any, ...] = (None, "", [], {})  # a key with such a value counts as missing
 _SANDBOX = re.compile("sandbox|confine", re.IGNORECASE)
 KEPT = "x-"  # prefix of keys that servers.yaml accepts and ignores
-_ENDLESS = 10.0**15  # a timeout this long, in any unit, counts as none; int() fails for 1e999, which is infinite
-# Our key -> the names that clients use, in snake case. In the entry itself, they follow `oauth` (`oauth_client_id`).
+_ENDLESS = 10.0**15  # a timeout this long, in any unit, counts as none, such as 1e999: int() fails for it
+# Our key -> clients' names, in snake case, in the entry's OAuth mapping. Beside it, they begin with `oauth_`.
 _OAUTH = {
     "client_id": ("client_id",), "client_secret": ("client_secret",), "scopes": ("scopes", "scope"),
     "callback_port": ("callback_port", "redirect_port"),

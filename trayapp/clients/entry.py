@@ -54,7 +54,7 @@ def flat(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def words_of(entry: Mapping[str, Any]) -> list[str]:
-    """Return the program and the arguments of a client's entry, from any of the known keys."""
+    """Return the program and the arguments of a client's entry, whichever keys hold them; [] if there are none."""
     entry = flat(entry)
     command = entry.get("command", entry.get("cmd"))
     if isinstance(command, Mapping):  # an older form in Zed: {path, args}
@@ -93,7 +93,7 @@ def is_own(entry: Any) -> bool:
 
 
 def options_of(entry: Mapping[str, Any]) -> list[str]:
-    """Return the arguments after the shim's command, for example `--profile office`."""
+    """Return the arguments after the shim's command, for example `--profile office`; [] if it is not run."""
     words = words_of(entry)
     words = words[0].split() if len(words) == 1 else words
     for at, word in enumerate(words):

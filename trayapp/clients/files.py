@@ -39,7 +39,7 @@ class Machine:
         """Return the path that a template names.
 
         A template starts with `{home}`, `{config}`, `{library}`, `{appdata}`, `{localappdata}` or `{VARIABLE}`. An
-        unset VARIABLE resolves to the home folder: check `has` first, and use the next template if it is False.
+        unset VARIABLE resolves to the home folder, so callers skip templates for which `has` returns False.
         """
         return Path(_TOKEN.sub(lambda found: str(self._folder(found[1])), template))
 

@@ -182,9 +182,9 @@ class Move:
 
 
 def move_out(moved: Iterable[FoundServer], kept: Collection[Path] = ()) -> list[Move]:
-    """Remove these servers from their clients' files, each file once, with a backup. Return the moves that were made.
+    """Remove these servers from their clients' files, after a backup of each file. Return one move for each file.
 
-    `kept` are backups that must not be overwritten. Each file changes completely or not at all. Blocks. Raises
+    A file without any of the servers gets no move. `kept` are backups that must not be overwritten. Blocks. Raises
     StorageError, UnparsableError, EditRefusedError and FileChangedError.
     """
     places: dict[Path, tuple[Client, list[Keys]]] = {}

@@ -46,7 +46,7 @@ def secrets_of(server: str, entry: Entry, taken: Collection[str] = ()) -> list[S
 def without_secrets(
     server: str, entry: Entry, taken: Collection[str] = (), kept: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """Return the entry with `${keyring:NAME}` in place of each secret. `kept`: only secrets with these names."""
+    """Return the entry with `${keyring:NAME}` in place of each secret whose name is in `kept` (None: of all)."""
 
     def hide(secret: Secret) -> str:
         return f"${{keyring:{secret.name}}}" if kept is None or secret.name in kept else secret.value

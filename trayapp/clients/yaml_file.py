@@ -31,8 +31,8 @@ NAME = "name"  # the key that identifies an item of a list
 class YamlFamily:
     """Implements Family.
 
-    If `listed`, the servers are a list: path[0] is the list's key and path[1] is an item's name. `read` then returns
-    the items as a mapping by name.
+    If `listed`, the servers are items of a list: path[0] is the list's key, and path[1] is the name of an item. `read`
+    then returns the list as a mapping from names to items.
     """
 
     listed: bool
@@ -105,7 +105,7 @@ LISTED = YamlFamily(listed=True)
 
 
 def plain(node: Node) -> Any:
-    """Return a node as dicts, lists, texts, numbers, booleans and None. Raises InvalidValueError for invalid keys."""
+    """Return a node as plain Python values: dicts, lists, strings, ... Raises InvalidValueError for invalid keys."""
     node = follow(node)
     if isinstance(node, Mapping):
         return {pair.name: plain(pair.value) for pair in pairs(node)}
@@ -266,7 +266,7 @@ def _cut(editor: _Editor, start: int, node: Node) -> None:
 
 
 def _empty(editor: _Editor, holder: Slot, braces: str) -> None:
-    """Write {} or [] after a key whose value is about to be cut, because some programs refuse null."""
+    """Write `braces` ({} or []) after a key whose value will be cut, because some programs refuse null."""
     at = editor.layout.colon_end(holder.key)
     if at is None:
         editor.refuse(holder.key.line, f"{shown(holder.path[-1])} has a value that cannot be emptied")

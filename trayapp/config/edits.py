@@ -99,7 +99,7 @@ def set_tools_enabled(text: str, server: str, names: Iterable[str], enabled: boo
 
 
 def set_server_enabled(text: str, server: str, enabled: bool) -> str:
-    """Enable or disable one server. Change `enabled` or `disabled` in its entry, or add `disabled` if both are missing."""
+    """Enable or disable one server by `enabled` or `disabled` in its entry. If both are missing, add `disabled`."""
     editor = Editor(text, CONFIG_NAME)
     entry = _server(editor, server)
     slots = editor.slots(entry.value, entry.path)

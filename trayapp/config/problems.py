@@ -53,7 +53,7 @@ class Report:
     def add(
         self, place: TextPlace, message: str, hint: str = "", *, server: str | None = None, fatal: bool = False
     ) -> None:
-        """Add one problem. With `fatal`, the entry of `server` cannot be used."""
+        """Add one problem. `fatal`: the problem makes the entry of `server` unusable."""
         column = place.column + 1
         self._problems.append(Problem(self.file, place.line, message, hint, column, server, fatal))
 
@@ -62,7 +62,7 @@ class Report:
 
 
 def shown(word: str) -> str:
-    """Return `word` as shown in a message: one line, no control characters, at most SHOWN_CHARACTERS."""
+    """Return `word` for a message: unprintable characters become `?`, and it is cut to SHOWN_CHARACTERS."""
     safe = "".join(letter if letter.isprintable() else "?" for letter in word[: SHOWN_CHARACTERS + 1])
     return safe if len(safe) <= SHOWN_CHARACTERS else f"{safe[: SHOWN_CHARACTERS - 3]}..."
 

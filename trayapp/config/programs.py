@@ -50,7 +50,7 @@ def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
 def script_of(words: Sequence[str], is_file: Callable[[str], bool]) -> str | None:
     """Return the file that an interpreter runs in a command line (`python3 x.txt`), or None if no interpreter runs one.
 
-    The name of the file does not matter.
+    The file may have any name. `is_file`: returns True if an argument is a file.
     """
     for place, word in enumerate(words):
         if _INTERPRETER.fullmatch(word):

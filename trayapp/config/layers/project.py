@@ -73,7 +73,7 @@ class ProjectFile(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Return the hash of the file's exact bytes and of the programs that it names. Any change changes the hash."""
+        """Return a hash of the file's exact bytes and of the scripts. Any change of these changes the hash."""
         whole = hashlib.sha256(self.data)
         for script in self.scripts:
             whole.update(f"\0{script.name}\0{script.digest}".encode("utf-8", "surrogateescape"))
@@ -280,7 +280,7 @@ class TrustStore:
         return TrustedFile(file) if known.get(str(file.path)) == file.digest else None
 
     def approve(self, file: ProjectFile) -> bool:
-        """Trust this content of the file. Return False if it was already trusted. Blocks. Raises StorageError."""
+        """Trust this content of the file. Return True if it was not trusted before. Blocks. Raises StorageError."""
         return self._change(str(file.path), file.digest)
 
     def revoke(self, path: Path) -> bool:
@@ -292,7 +292,7 @@ class TrustStore:
         return [Path(path) for path in self._trusted(self._content())]
 
     def is_approved(self, command: str) -> bool:
-        """Return True if the user approved exactly this command. Blocks."""
+        """Return True if the user approved exactly this command; False if the file cannot be read. Blocks."""
         try:
             return command in self._commands(self._content())
         except StorageError as error:
@@ -362,7 +362,7 @@ class TrustStore:
 
 
 def untrusted_problem(file: ProjectFile) -> Problem:
-    """Return the problem that reports that a project's file is ignored, and how to trust it."""
+    """Return a problem which reports that a project's file is ignored, and how to trust the file."""
     folder = str(file.folder)
     quoted = f'"{folder}"' if any(letter.isspace() for letter in folder) else folder
     what = "this content of the file, or of the programs that it runs, is not approved"
