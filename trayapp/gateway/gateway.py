@@ -63,21 +63,24 @@ if TYPE_CHECKING:
     from trayapp.panel.host import PanelAccess
 
 
-# Background work begins after the first list, or after this time if no client requests one. A file saved in the
-# meantime must still be applied within a second.
+# Background work begins after the first list, or after this time if no client requests one. The time is short because
+# a file that is saved meanwhile must be applied within a second.
 CALM_AT_LATEST_S = 0.5
 CALLS_TOLD_S = 5.0
 
 
 class Stderr(Protocol):
-    """A function that returns the sink for a process's stderr. `further`: the server may have other processes."""
+    """A function that returns the sink for a process's stderr.
+
+    `further`: the process is not the server's shared one.
+    """
 
     def __call__(self, server: str, *, further: bool) -> Callable[[bytes], None]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayDependencies:
-    """External dependencies of the gateway. Tests pass real ones or fakes of the same shape."""
+    """The external dependencies of the gateway. Tests pass real ones or fakes."""
 
     clock: Clock
     environ: dict[str, str]
@@ -95,8 +98,9 @@ class GatewayDependencies:
 
 
 class Gateway:
-    """The state of the gateway, and the observer of its backends (backends.connection.Observer). Runs on the event
-    loop. The class is broad because it builds all parts and implements the observer's four methods.
+    """The state of the gateway, and the observer of its backends (backends.connection.Observer).
+
+    Runs on the event loop. It has many methods because it builds all parts and implements the observer's four methods.
     """
 
     def __init__(self, dependencies: GatewayDependencies, tasks: anyio.abc.TaskGroup) -> None:
@@ -209,7 +213,7 @@ class Gateway:
         return PanelAccess(self.services.history.path.with_name("panel-cookies"))
 
     async def _tell_calls(self) -> None:
-        """Broadcast the count of calls at most once every CALLS_TOLD_S. No watcher needs to see every call."""
+        """Broadcast the count of calls, at most once every CALLS_TOLD_S, because no watcher needs to see every call."""
         news = anyio.Event()
         end = self.services.history.listen(lambda: news.set())
         try:
@@ -232,7 +236,7 @@ class Gateway:
         return self.servers.user
 
     def take_config(self, config: Config) -> None:
-        """Apply `config`. Unchanged servers keep their processes and calls."""
+        """Apply the user's configuration. Unchanged servers keep their processes and calls."""
         old, new = self.config.settings, config.settings
         self._file_problems = config.problems
         if (old.approve_changes, old.suspicious) != (new.approve_changes, new.suspicious):
@@ -242,7 +246,7 @@ class Gateway:
         self._spawn(self._prepare)
 
     async def _prepare(self) -> None:
-        """Prepare the definitions of tools before a client asks for them, with pauses for other work."""
+        """Prepare the definitions of tools before a client requests them, with pauses for other work."""
         view = self.servers.view
         known = view.catalog
         for _ in prepare(view.exposure(), view.finder):
@@ -257,7 +261,7 @@ class Gateway:
             self._dependencies.write_switches(users)
 
     def _note_names(self) -> None:
-        """Store the names of tools, but not during discovery: names must not depend on which server answers first."""
+        """Store the names of tools. Skip this during discovery: names must not depend on which server answers first."""
         if not self.services.pool.discovering and self.servers.note_names():
             self.services.writer.wake()
 
@@ -266,7 +270,7 @@ class Gateway:
         self.services.given_names.save()
 
     def take_problem(self, problem: Problem) -> None:
-        """Show the problem of an unusable file. The last good configuration stays in effect."""
+        """Report the problem of an unusable file. The last good configuration stays in effect."""
         self._file_problems = (*self.config.problems, problem)
         self.services.changes.changed()
 
@@ -285,7 +289,7 @@ class Gateway:
     # -- start ---------------------------------------------------------------------------------------------------
 
     def start_serving(self) -> None:
-        """Start the gateway's own tasks, and read the lists of servers that have none in the cache."""
+        """Start the gateway's background tasks, and read the lists of servers that have none in the cache."""
         self.state, services = "running", self.services
         for work in (services.changes.broadcast, services.writer.keep_writing, self.projects.follow, self._tell_calls):
             self._tasks.start_soon(kept_up, work, services.clock.sleep)
@@ -304,7 +308,7 @@ class Gateway:
         await work()
 
     def _list_served(self) -> None:
-        """Refresh expired cached lists and let background work begin. Only the first call does so."""
+        """Refresh expired cached lists and let background work begin. Further calls do nothing."""
         if not self._expired_asked:
             self._expired_asked = True
             self.services.pool.discover(self.services.listings.expired())
@@ -313,7 +317,7 @@ class Gateway:
     # -- backends.connection.Observer ---------------------------------------------------------------------------------
 
     def state_changed(self, connection: Connection) -> None:
-        """Update what depends on a server that has connected or was lost, then broadcast the change."""
+        """Apply a connection's new state to capabilities, log levels and subscriptions, and broadcast the change."""
         if connection.state is not State.CONNECTING:
             self._capabilities.made(connection.key)
         if connection.state is State.CONNECTED:
@@ -331,14 +335,14 @@ class Gateway:
         self.probes.consider(connection)
 
     def notified(self, connection: Connection, method: str, params: Params, about: Call | None) -> None:
-        """Pass a server's notification on to the sessions it concerns."""
+        """Pass a server's notification on to the sessions that it concerns."""
         if method == UPDATED:
             self.session_dependencies.subscriptions.updated(connection, params)
         elif not self.session_dependencies.streams.take(connection, method, params, about):
             self.session_dependencies.notifications.pass_on(connection, method, params, about)
 
     async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:
-        """Pass a server's request on to its client, or to the user. Return the answer. Raises RpcError."""
+        """Pass a server's request on to a client or the user, and return the answer. Raises RpcError."""
         if self.sharing.note_question(connection, method):
             self.servers.forget_catalogs()  # including the routes of its tools
             self.probes.consider(connection)
@@ -349,11 +353,11 @@ class Gateway:
     def new_session(
         self, peer: ClientPeer, options: dict[str, Any], transport: str, *, lasting: bool = True
     ) -> Session:
-        """Return a new session, to be run by `serve`. `lasting`: False if it is a single request."""
+        """Return a new session, which `serve` runs. `lasting`: False for a session of a single request."""
         return Session(self.session_dependencies, peer, options, transport, lasting=lasting)
 
     async def serve(self, session: Session) -> None:
-        """Run one session until its client is gone."""
+        """Run one session until its client disconnects."""
         self.sessions[session] = None
         self.services.changes.changed()
         try:
@@ -367,7 +371,10 @@ class Gateway:
 
 
 class CallFacts:
-    """Facts about callers and tools of one gateway (history.recorder.CallLookup), for the history's thread."""
+    """A source of facts about one gateway's callers and tools, for the history's thread.
+
+    Implements history.recorder.CallLookup.
+    """
 
     def __init__(self, offer_of: Callable[[str], Offer | None]) -> None:
         self._offer_of = offer_of

@@ -56,11 +56,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-CHECK_S = 5.0  # checks run with other regular work, and cost one system call at most
+CHECK_S = 5.0  # time between checks. They run together with other regular work, and take one system call at most
 LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
-SETTLED_S = 3.0  # after the first list. By then, clients that start together have their lists, too
-YOUNG_OBJECTS = 10_000  # allocations before a garbage collection. About a hundred calls reach Python's default of 700
-MAKES_ROOM = -1  # not an exit code: the process becomes the program that replaced this one
+SETTLED_S = 3.0  # time after the first list, by which clients that start together have their lists, too
+YOUNG_OBJECTS = 10_000  # new objects before a garbage collection. About a hundred calls reach Python's default of 700
+MAKES_ROOM = -1  # not an exit code: the caller replaces this process by the program's new version
 
 
 def run_gateway(
@@ -79,7 +79,7 @@ def run_gateway(
     - `sample`: the command of the bundled sample server
     - `layers`: returns the reader of `settings.imports`
     - `on_ready`: called once clients can connect
-    - `is_followed`: returns True once the program has been replaced. The gateway then ends, once idle, with MAKES_ROOM
+    - `is_followed`: returns True once the program has been replaced. Once idle, the gateway then returns MAKES_ROOM
 
     Raises AlreadyRunningError, StorageError.
     """
@@ -111,7 +111,10 @@ class NoLink:
 
 
 class GatewayHost:
-    """The process around the gateway: listener, connections, signals, shutdown. Tests pass their own `open`."""
+    """The process of the gateway: its listener, connections, signals and shutdown.
+
+    `open`: opens the transports of servers, None: as in production. Tests pass their own.
+    """
 
     def __init__(
         self,
@@ -156,8 +159,8 @@ class GatewayHost:
             gateway = self._gateway = Gateway(self._dependencies(), tasks)
             self._tasks = tasks
             tasks.start_soon(fenced, gateway.once_calm, self._environ.complete)
-            # Two files are left unchanged. servers.yaml may be linked or shared. A trusted.json that others could write
-            # must not become trusted by being made private (TrustStore).
+            # Two files keep their permissions: servers.yaml, because it may be linked or shared, and trusted.json,
+            # because TrustStore must notice that others could write it.
             paths = self._paths
             files = [paths.config_file.with_name(name) for name in (APPROVED, SEALED_NAME)]
             await anyio.to_thread.run_sync(close_to_others, [paths.cache_dir, paths.log_dir, *files])
@@ -200,7 +203,7 @@ class GatewayHost:
             await anyio.lowlevel.checkpoint()
             from trayapp.panel.host import end_panel
 
-            # This comes last, so that an open page reports the end of the gateway instead of showing its sign-in.
+            # This comes last, so that an open page of the panel reports the gateway's end and not the sign-in.
             await anyio.to_thread.run_sync(end_panel, gateway.panel_access)
             tasks.cancel_scope.cancel()
 
@@ -222,7 +225,7 @@ class GatewayHost:
         )
 
     async def _secrets(self, names: Sequence[str]) -> Secrets:
-        """Get the secrets with these names from the vault and from approved commands (backends.launch.Keyring)."""
+        """Return the secrets with these names, from the vault and approved commands (backends.launch.Keyring)."""
         from trayapp.backends.secret_commands import SecretSources  # loaded with the first entry that needs a secret
 
         sources = SecretSources(self._accounts.vault.secrets, self._trust.is_approved, self._environ)
@@ -233,13 +236,13 @@ class GatewayHost:
         return TrustStore(self._paths.config_file.with_name(TRUST_NAME))
 
     def _keyring_changed(self) -> None:
-        """Show the vault's new state, and reconnect the servers that waited for it."""
+        """Broadcast the vault's new state. If the vault is available, reconnect the servers that waited for it."""
         self._gateway.services.changes.changed()
         if self._accounts.vault.state == "available" and self._gateway.state == "running":
             self._tasks.start_soon(fenced, self._gateway.sign_ins.keyring_is_back)
 
     def _take(self, outcome: Outcome) -> None:
-        """Apply a new configuration, or show the problem of an unusable one. Do nothing while the gateway stops."""
+        """Apply a new configuration, or report the problem of an unusable one. Do nothing while the gateway stops."""
         if self._gateway.state == "stopping":
             return  # no server may be started now
         if isinstance(outcome, Config):
@@ -289,7 +292,7 @@ class GatewayHost:
         return Control(self._gateway, others, link, self._reload)
 
     def _panel_host(self) -> PanelHost:
-        """Return the panel's access to the gateway: control requests without a connection."""
+        """Return the panel's access to the gateway. The panel sends control requests without a connection."""
         from trayapp.panel.host import PanelHost
 
         control = self._make_control(cast(Link, NoLink()))
@@ -316,7 +319,7 @@ class GatewayHost:
             self._listener.publish(url)
 
     async def _keep_run_dir(self) -> None:
-        """Restore the runtime folder if it was removed. If another gateway has started there, end when idle."""
+        """Restore the runtime folder whenever it was removed. If another gateway has started in it, end when idle."""
         while True:
             await next_beat(CHECK_S)
             if self._gateway.state == "stopping":
@@ -343,7 +346,7 @@ class GatewayHost:
                 log.warning("Restored the runtime folder %s, which had been removed", self._run)
 
     async def _serve_link(self, link: Link, work: Callable[[], Any]) -> None:
-        """Serve one connection. This is its boundary: a failure does not affect other connections."""
+        """Serve one connection. Exception boundary: a failure does not affect other connections."""
         self._links.add(link)
         try:
             await work()
@@ -364,7 +367,7 @@ class GatewayHost:
                 loop.add_signal_handler(number, gateway.stop_wanted.set)
 
     async def _end_when_unused(self) -> None:
-        """End the gateway once it has had no connection for `settings.linger` minutes. If that is 0, never end it."""
+        """End the gateway when it has had no connection for `settings.linger` minutes. If that is 0, never end it."""
         gateway, used = self._gateway, anyio.current_time()
         while anyio.current_time() - used < (limit_s := gateway.config.settings.linger * 60) or limit_s <= 0:
             await next_beat(min(CHECK_S, limit_s / 4) if limit_s > 0 else CHECK_S)
@@ -374,7 +377,7 @@ class GatewayHost:
         gateway.stop_wanted.set()
 
     async def _end_when_replaced(self) -> None:
-        """After the program was replaced, end the gateway once it is idle. Clients continue with the new gateway."""
+        """End the gateway once it is idle after the program was replaced. Clients continue with the new gateway."""
 
         def has_control_connection() -> bool:
             return len(self._links) > sum(session.transport == "stdio" for session in self._gateway.sessions)
@@ -386,7 +389,7 @@ class GatewayHost:
 
 
 def _prefer_pidfd() -> None:
-    """Watch child processes by pidfd, as Python 3.12 does. Python 3.11 would start a thread for each process."""
+    """Make Python 3.11 watch child processes by pidfd, as Python 3.12 does, instead of with a thread for each."""
     if sys.version_info < (3, 12) and sys.platform == "linux":
         try:
             asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
@@ -395,10 +398,10 @@ def _prefer_pidfd() -> None:
 
 
 async def collect_garbage() -> None:
-    """Turn on garbage collection, which cli/run_gateway put off until clients have their first answers.
+    """Turn on garbage collection, which cli/run_gateway turned off until clients have their first answers.
 
-    Searching the objects created before that would make the first calls wait. A first run leaves some MiB of garbage
-    among them, so they are searched once, after SETTLED_S.
+    To search the objects that were created before would delay the first calls. They are therefore searched only once,
+    after SETTLED_S, because a first run leaves some MiB of garbage among them.
     """
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS)
@@ -409,13 +412,13 @@ async def collect_garbage() -> None:
     gc.freeze()
 
 
-UPGRADE_QUIET_S = 600.0  # time without a call. By then, idle servers are closed, and their state for clients is gone
+UPGRADE_QUIET_S = 600.0  # time without a call, after which idle servers are closed and have lost their clients' state
 
 
 async def await_turn(services: Services, is_followed: Callable[[], bool], is_asked: Callable[[], bool]) -> None:
-    """Wait until the program has been replaced, the gateway is quiet, and no tray or command is connected.
+    """Wait until `is_followed` (the program was replaced), the gateway is quiet, and `is_asked` returns False.
 
-    A connected tray starts the new program itself.
+    `is_asked`: returns True while a tray or command is connected. A connected tray starts the new program itself.
     """
     began = services.clock.now()
     while not is_followed() or is_asked() or not is_quiet(services, began):

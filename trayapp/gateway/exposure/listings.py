@@ -1,4 +1,4 @@
-"""Keep the known lists of every server, from the cache or from the server, and decide which servers to ask.
+"""Keep the known lists of every server, from the cache or from the server, and decide which servers to ask for lists.
 
 Changes to cache entries, switches in servers.yaml, approvals and names are written in a thread, one batch at a time.
 """
@@ -42,11 +42,12 @@ log = logging.getLogger(__name__)
 WRITING_REST = 4
 ONE_WRITE_S = 10.0  # a write waits at most this long for further results of the same refresh
 
-WriteSwitches = Callable[[dict[str, dict[str, ToolSwitch]]], None]  # writes servers.yaml. Blocks. Raises MultiMcpError
+# server -> its switches, which are written to servers.yaml. Blocks. Raises MultiMcpError
+WriteSwitches = Callable[[dict[str, dict[str, ToolSwitch]]], None]
 
 
 class ListingWriter:
-    """The writer of one gateway's lists and switches. `more`: writes approvals and names, and blocks meanwhile."""
+    """The writer of one gateway's lists and switches. `more`: writes approvals and names in the same batch. Blocks."""
 
     def __init__(self, folder: Path, switches: WriteSwitches, more: Callable[[], None]) -> None:
         self._folder = folder
@@ -63,7 +64,7 @@ class ListingWriter:
         self._awaited = anyio.Event()  # set when a task waits for the write
 
     def write(self, entry: CacheEntry, switches: dict[str, ToolSwitch] | None = None) -> None:
-        """Write a cache entry soon, and the switches that servers.yaml should have for its server."""
+        """Schedule a write of a cache entry, and of its server's `switches` to servers.yaml unless they are None."""
         self._entries[entry.server] = entry
         if switches is not None:
             self._switches[entry.server] = switches
@@ -94,7 +95,7 @@ class ListingWriter:
         await self._idle.wait()
 
     async def keep_writing(self) -> None:
-        """Write everything that is added, while the gateway runs."""
+        """Write everything that is added, batch by batch. Runs until it is cancelled."""
         while True:
             await self._wake.wait()
             with anyio.move_on_after(ONE_WRITE_S):
@@ -124,7 +125,7 @@ class ListingWriter:
 
 @contextmanager
 def _logged(failure: str) -> Iterator[None]:
-    """Log the failure of one write. This is the boundary at which it stops: the other writes continue."""
+    """Log the failure of one write. Exception boundary: the other writes continue."""
     try:
         yield
     except MultiMcpError as error:
@@ -138,11 +139,11 @@ FRESH_S = 7 * 86_400.0  # an older list is still served while the server's lists
 # version.
 RECHECK_S = 3600.0
 
-RETRY_S = 60.0  # used instead of RECHECK_S if a server could not list everything. A retry may hang again
+RETRY_S = 60.0  # replaces RECHECK_S if a server could not list everything. It is not 0, because a retry may hang again
 
 
 class Listings:
-    """The known lists of each server. The class is broad because cache, approvals and sessions use it."""
+    """The known lists of each server. It has many methods because the cache, approvals and sessions use it."""
 
     def __init__(self, folder: Path, writer: ListingWriter, time: Callable[[], float]) -> None:
         self._folder = folder
@@ -168,7 +169,9 @@ class Listings:
                 self._writer.write(entry)
 
     def sound(self, name: str, offer: Offer) -> frozenset[int]:
-        """Return the indexes of the offer's tools that clients can take unchanged, or none while they are unchecked."""
+        """Return the indexes of the offer's tools that clients can take unchanged. Return an empty set while the tools
+        are unchecked, or if the offer is not the server's last one.
+        """
         entry = self._entries.get(name)
         return entry.sound or frozenset() if entry is not None and entry.offer is offer else frozenset()
 
@@ -208,7 +211,7 @@ class Listings:
         return entry.offer.protocol if entry else ""
 
     def traits(self, name: str) -> ServerTraits:
-        """Return the server's known traits under the current launch settings."""
+        """Return the server's known traits under the current launch settings, or NO_TRAITS."""
         entry, server = self._find_entry(name), self._config.servers.get(name)
         if entry is not None:
             return entry.traits
@@ -216,7 +219,7 @@ class Listings:
         return early[1] if early and server and early[0] == self._launch_hash(server) else NO_TRAITS
 
     def note_traits(self, name: str, traits: ServerTraits) -> None:
-        """Store the traits learned about the server."""
+        """Store the traits learned about the server. Ignore a server that is not in the configuration."""
         entry, server = self._find_entry(name), self._config.servers.get(name)
         if traits == self.traits(name) or server is None:
             return
@@ -227,7 +230,7 @@ class Listings:
             self._writer.write(self._entries[name])
 
     def variants(self, name: str) -> tuple[Variant, ...]:
-        """Return the variants of the server's lists: one for each kind of client for which the lists were read."""
+        """Return the variants of the server's lists, one for each kind of client that they were read for, or ()."""
         entry = self._find_entry(name)
         return entry.variants if entry is not None else ()
 
@@ -236,12 +239,14 @@ class Listings:
         return [one.kind for one in self._variants_or_offer(name)]
 
     def older_names(self, name: str) -> dict[str, frozenset[str]]:
-        """Return the names listed for clients of the older era, by list."""
+        """Return kind of item (tools, prompts, ...) -> names that are listed for clients of the older era."""
         variants = self._variants_or_offer(name)
         return {kind: listed(variants, kind, newer=False) for kind in ITEM_KEYS}
 
     def _variants_or_offer(self, name: str) -> tuple[Variant, ...]:
-        """Return the server's variants. Without any, make one of the offer, for a client that can do everything."""
+        """Return the server's variants. If it has none, return one that is made from its offer, for a client that
+        supports everything. Return () if its offer or the offer's revision is unknown.
+        """
         entry = self._find_entry(name)
         if entry is None or entry.variants or not entry.offer.protocol:
             return entry.variants if entry is not None else ()
@@ -253,18 +258,19 @@ class Listings:
         return _lacks_variant(self.variants(name), self.kind_at(name, kind))
 
     def variant(self, name: str, kind: ClientKind) -> Variant | None:
-        """Return the variant for a client of that kind, or None if all clients get the same lists."""
+        """Return the best variant for a client of that kind, or None if all clients get the same lists."""
         variants = self.variants(name)
         return best_variant(variants, self.kind_at(name, kind)) if len(variants) > 1 else None
 
     def kind_at(self, name: str, kind: ClientKind) -> ClientKind:
-        """Return a kind of client, reduced to the differences that may matter to that server."""
+        """Return the kind of client without the extensions that cannot affect that server's lists."""
         offer = self.get(name)
         return kind if offer is None or not kind.extensions else _told_kind(kind, offer)
 
     def _is_same_version(self, name: str, offer: Offer) -> bool:
-        """Return True unless the server now describes itself differently. Only the same era is compared, because
-        some servers have a different name in each era.
+        """Return True unless the server's name or version in the offer differs from what it announced before.
+
+        Only offers of the same era are compared, because some servers have a different name in each era.
         """
         if (entry := self._find_entry(name)) is None:
             return True
@@ -276,8 +282,8 @@ class Listings:
     def take(self, server: ServerConfig, offer: Offer, kind: ClientKind = NO_KIND, *, probed: bool = False) -> bool:
         """Take a new offer and write it in the background. Return True if the known offer or the variants changed.
 
-        `kind`: the kind of client for which the server listed the offer. `probed`: the lists were read only to see what
-        that kind of client gets.
+        `kind`: the kind of client that the server made the lists for. `probed`: the lists were read only to find out
+        what that kind of client gets.
         """
         known = self.get(server.name)
         kind = _told_kind(kind, *(one for one in (known, offer) if one is not None))
@@ -334,7 +340,7 @@ class Listings:
 
 
 def _lacks_variant(variants: tuple[Variant, ...], kind: ClientKind) -> bool:
-    """Return True if these variants differ within the era of that kind, and none was read for that kind."""
+    """Return True if the variants of that kind's era may differ, and none of them was read for that kind."""
     of_era = tuple(one for one in variants if one.kind.newer == kind.newer)
     return bool(of_era) and best_variant(of_era, kind) is not None and all(one.kind != kind for one in of_era)
 

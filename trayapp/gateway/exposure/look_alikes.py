@@ -20,7 +20,7 @@ LookAlike = tuple[str, frozenset[str], str]  # another server, the names of all 
 
 
 class OtherTools:
-    """Tools of other servers, indexed by the look of their names. `others`: each server with all its tools' names."""
+    """The tools of other servers, indexed by how their names look. `others`: each server with all its tools' names."""
 
     def __init__(self, others: Iterable[tuple[str, frozenset[str]]]) -> None:
         self._servers = [_looks_of(server, tools) for server, tools in others]
@@ -47,7 +47,10 @@ class OtherTools:
                 yield from server.alike(_squeezed(letters[end:]))
 
     def addressed(self, name: str) -> str | None:
-        """Return the server that `name` addresses by `mcp__SERVER__`, even if it has no such tool, or None."""
+        """Return the server whose prefix `mcp__SERVER__` `name` begins with, even if that server has no such tool.
+
+        Return None if the name begins with no server's prefix.
+        """
         loose = _loose(name)
         if not loose.startswith(self._any_called):
             return None  # the usual case
@@ -55,7 +58,7 @@ class OtherTools:
 
 
 class _ServerLooks(NamedTuple):
-    """Names of one server and its tools, as they are and in a comparable form that is equal for look-alikes."""
+    """The names of one server and its tools, unchanged and in a comparable form, which is the same for look-alikes."""
 
     name: str
     called: str  # the comparable form of `mcp__SERVER__`
@@ -68,7 +71,7 @@ class _ServerLooks(NamedTuple):
         return ((self.name, self.names, tool) for tool in self.tools.get(look, ()))
 
 
-@lru_cache(maxsize=256)  # more servers than users have. Each is compared with every other one
+@lru_cache(maxsize=256)  # more than the number of servers that users have: each is compared with every other server
 def _looks_of(server: str, tools: frozenset[str]) -> _ServerLooks:
     prefixes = filter(None, (server_prefix(server, mode) for mode in PREFIX_MODES))
     starts = frozenset(_squeezed(_letters(prefix)) for prefix in prefixes)
@@ -81,8 +84,8 @@ def _looks_of(server: str, tools: frozenset[str]) -> _ServerLooks:
 def shadowed(name: str, listed: frozenset[str], others: OtherTools, *, late: bool) -> Finding | None:
     """Return a finding if a tool's name imitates a tool of another server, otherwise None.
 
-    `listed`: all tools of its server. Servers that share many of their tools (SIBLING_TOOLS) count as the same program,
-    so neither imitates the other. `late`: the tool appeared after the server's other tools were known.
+    `listed`: the names of all tools of its server. `late`: the tool appeared after the server's other tools were known.
+    Servers that share many of their tools (SIBLING_TOOLS) count as the same program, so neither imitates the other.
     """
     if (addressed := others.addressed(name)) is not None:
         return finding("name.shadows", "high", "name", f"Its name calls it a tool of {addressed}", name)
@@ -91,7 +94,7 @@ def shadowed(name: str, listed: frozenset[str], others: OtherTools, *, late: boo
             continue
         if _comparable(alike) != _comparable(name):
             if clean(name) == name and clean(alike) != alike:
-                continue  # the unusual spelling is the imitation, whichever came first
+                continue  # `alike` has the unusual spelling, so it is the imitation, whichever tool came first
             return finding("name.look-alike", "high", "name", f"Its name imitates {other}'s {alike}", name)
         if late:
             reason = f"It appeared later, under the same name as {other}'s {alike}"
@@ -103,7 +106,7 @@ def shadowed(name: str, listed: frozenset[str], others: OtherTools, *, late: boo
 
 
 def _are_siblings(own: frozenset[str], others: frozenset[str]) -> bool:
-    """Return True if the two servers' tools belong to one program."""
+    """Return True if two servers share so many tool names that they count as one program."""
     common = len(own & others)
     return common >= SIBLING_TOOLS and common * 2 >= len(own)
 
@@ -124,11 +127,11 @@ def _comparable(name: str) -> str:
     return name.casefold().translate(_WITHOUT_BETWEEN)
 
 
-@lru_cache(maxsize=8192)  # more tools than users have. Each name is checked as a new one and as another server's
+@lru_cache(maxsize=8192)  # more than the number of tools that users have: each name is used in many comparisons
 def _letters(name: str) -> str:
-    """Return the letters that people see in a name, in lower case.
+    """Return the letters that people see in a name, in lower case, without separators and invisible characters.
 
-    Other letters become similar ASCII letters. Marks, separators and invisible characters are removed.
+    Letters that look like ASCII letters are replaced by them, and accents are removed.
     """
     if name.isascii():
         return name.encode().translate(_ASCII_LETTERS, _BETWEEN.encode()).decode()
@@ -138,5 +141,5 @@ def _letters(name: str) -> str:
 
 
 def _squeezed(letters: str) -> str:
-    """Return the text with one spelling for letters that look the same in many screen fonts."""
+    """Return the text with "m" for "rn" and "w" for "vv", which look the same in many screen fonts."""
     return letters.replace("rn", "m").replace("vv", "w")

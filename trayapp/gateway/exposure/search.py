@@ -18,11 +18,11 @@ from trayapp.gateway.exposure.served_tools import ServedOffer
 from trayapp.model.offer import Item
 
 if TYPE_CHECKING:
-    # Loaded by the first search: no list needs it.
+    # The first search loads this module. Lists do not need it.
     from trayapp.catalog.search.index import Entry, Hit, SearchIndex
 
-ROUNDS_MOST = 3  # updates before a search: servers may answer during each of them, but fewer each time
-STEP = 50  # tools that are prepared before other work may run
+ROUNDS_MOST = 3  # updates before a search: during each, further servers may list their tools, but fewer each time
+STEP = 50  # the number of tools that are prepared before other work may run
 
 Signature = tuple[ServedOffer, Mapping[Key, str], str]  # offer, names and title that a server's entries are built from
 
@@ -45,15 +45,16 @@ class ToolSearch:
         return SearchIndex()
 
     def is_current(self, exposure: Exposure) -> bool:
-        """Return True if the index is up to date, so that `search` is quick."""
+        """Return True if the index is up to date with the exposure's catalog, so that `search` is quick."""
         return exposure.catalog is self._catalog
 
     async def find(
         self, exposure: Callable[[], Exposure], words: str, *, server: str | None, limit: int, regex: bool = False
     ) -> list[Hit]:
-        """Search as `search` does, with pauses for other work. `regex`: `words` is a pattern.
+        """Return the best matches, as `search` does, but pause for other work.
 
-        `exposure` returns what the session sees now. Raises EmptyQueryError, InvalidPatternError.
+        `exposure` returns what the session sees now. `regex`: `words` is a regular expression.
+        Raises EmptyQueryError, InvalidPatternError.
         """
         async with self._updating:
             for _ in range(ROUNDS_MOST):
@@ -67,7 +68,10 @@ class ToolSearch:
         return await anyio.to_thread.run_sync(matching, Pattern(words), entries, limit, abandon_on_cancel=True)
 
     def search(self, exposure: Exposure, words: str, *, server: str | None, limit: int) -> list[Hit]:
-        """Return the best matches that the exposure shows. Update the index without pauses. Raises EmptyQueryError."""
+        """Return the best matches that the exposure shows, after an update of the index without pauses.
+
+        `server`: search only its tools, or None for all servers. Raises EmptyQueryError.
+        """
         for _ in self.update(exposure.catalog):
             pass
         return self._index.search(words, server=server, limit=limit, allowed=_allowed_keys(exposure))
@@ -103,7 +107,7 @@ class ToolSearch:
         return self._kept[1]
 
     def update(self, catalog: Catalog) -> Iterator[None]:
-        """Bring the index up to date with a catalog, one changed server at a time. Yield every few milliseconds.
+        """Bring the index up to date with a catalog, one changed server at a time. Yield often, for other work.
 
         Stop early if another update begins during a yield.
         """
@@ -142,7 +146,7 @@ def _allowed_keys(exposure: Exposure) -> Container[Key] | None:
 
 
 def _title(catalog: Catalog, server: str) -> str:
-    """Return a server's title from servers.yaml, or else the title or name that it announces, or "" without any."""
+    """Return a server's title from servers.yaml, or else the title or name that it announces, or "" if it has none."""
     told = catalog.offers[server].offer.server_info or {}
     given = (catalog.config.servers[server].title, told.get("title"), told.get("name"))
     return next((text for text in given if isinstance(text, str) and text), "")
@@ -157,7 +161,7 @@ def _entry(catalog: Catalog, key: Key, name: str, title: str) -> Entry:
 
 
 def prepare(exposure: Exposure, finder: ToolSearch) -> Iterator[None]:
-    """Prepare the first list or the first search. Yield between small steps."""
+    """Prepare the first list, or in the mode "search" the first search. Yield between small steps."""
     for offer in exposure.catalog.offers.values():
         offer.prepare()
         yield

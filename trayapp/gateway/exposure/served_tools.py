@@ -18,8 +18,9 @@ NONE_SOUND: frozenset[int] = frozenset()
 
 
 class ServedTool:
-    """A tool as clients get it. `held_back`: why it is held back, or None. `sound`: its schemas need no repair.
-    Other schemas are repaired when first needed.
+    """A tool as clients get it. `held_back`: why it is held back, or None.
+
+    `sound`: its schemas need no repair. Otherwise, they are repaired when first needed.
     """
 
     def __init__(self, item: Item, held_back: str | None = None, *, sound: bool = False) -> None:
@@ -57,16 +58,16 @@ class ServedTool:
         return {**self.served(exposed), "outputSchema": self.item["outputSchema"]}
 
     def listed(self, exposed: str) -> bytes:
-        """Return the JSON of `served`. The last result is kept, since lists are requested again and again."""
+        """Return the JSON of `served`. The last result is cached, because lists are requested often."""
         if self._name != exposed:
             self._name = exposed
-            # Copy the bytes, because the object from orjson keeps 4 KB more.
+            # Copy the bytes, because the object that orjson returns occupies 4 KB more.
             self._json = bytes(memoryview(dumps(self.served(exposed))))
         return self._json
 
 
 class ServedOffer:
-    """Tools, other items and instructions of one server. If several tools have the same name, the first is used."""
+    """The tools, other items and instructions of one server. If several tools have the same name, the first is used."""
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class ServedOffer:
         self._sound = sound
 
     def prepare(self) -> None:
-        """Judge and repair all tools now, so that the first list does not have to wait for that."""
+        """Judge and repair all tools now, so that the first list is not delayed."""
         for tool in self.tools.values():
             _ = tool.withheld
 
@@ -122,7 +123,7 @@ class ServedOffer:
         return self._judge(self.offer)
 
     def listed(self, kind: str) -> Iterator[Item]:
-        """Yield the server's items of one kind other than tools, without those held back."""
+        """Yield the server's items of one kind (other than tools), without those that are held back."""
         return (item for item in getattr(self.offer, kind) if not self.waits(subject_name(kind, item) or ""))
 
     @cached_property
@@ -132,7 +133,7 @@ class ServedOffer:
 
 
 class ServedTools:
-    """Prepared offers of servers, by server key. `judge`: decides what to hold back from an offer."""
+    """The prepared offers of servers, by server key. `judge`: decides what to hold back from an offer."""
 
     def __init__(self, judge: Judge = lambda _key, _offer: {}, sound: Sound = lambda _key, _offer: NONE_SOUND) -> None:
         self._judge = judge

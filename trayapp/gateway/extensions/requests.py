@@ -37,8 +37,8 @@ from trayapp.wire.capabilities import SKILLS, TASKS, declares
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import INVALID_PARAMS, MISSING_CAPABILITY, Reply, Request, RequestId, RpcError
 
-REFRESH_S = 5.0  # a list waits this long for a server's answer, then uses the known items
-PAGES_MOST = 100  # per server
+REFRESH_S = 5.0  # a list waits at most this long for a server's answer, and otherwise contains the known items
+PAGES_MOST = 100  # pages of tasks/list that are read from one server
 CHANGED = "The file differs from the one that its skill lists: it is held back until the user approves it"
 GONE = "Task not found: the server process that ran it has ended"
 HIDES = "The skill is held back: it contains text that people cannot see. Tell the user"
@@ -61,7 +61,10 @@ class ExtensionSender(Protocol):
         *,
         through_tool: bool = False,
     ) -> None:
-        """Send a request to a connected server. `finish` makes the client's answer from the server's."""
+        """Send a request to a connected server. `finish` makes the client's answer from the server's answer.
+
+        `through_tool`: the client sent it through the tool `mcp`.
+        """
 
 
 class ExtensionRequests:
@@ -74,9 +77,9 @@ class ExtensionRequests:
         self._streams = streams
 
     async def answer(self, request: Request) -> None:
-        """Answer the request, or pass it on. Raises RpcError, MultiMcpError if no server can answer.
+        """Answer the request, or pass it on to a server. Raises RpcError or MultiMcpError if no server can answer.
 
-        First wait until the server that the request names has listed its tools. Without such a server, wait until all
+        First wait until the server that the request names has listed its tools. If it names none, wait until all
         servers have answered or the delay of first lists is over.
         """
         seen, modern = self._session.seen, self._session.client.modern
@@ -147,7 +150,7 @@ class ExtensionRequests:
         self._sending.send_on(request.with_params({**to.params, "taskId": own}), connection, finish)
 
     def eyes(self, server: str, request: Request, connection: Connection) -> Finishing | None:
-        """Return the finish that inspects a skill's file before the client gets it, or None for any other resource."""
+        """Return the finish that inspects a skill's file before the client gets it, or None for other resources."""
         seen = self._session.seen
         files, uri = seen.exposure.catalog.skill_files, str((request.params or {}).get("uri"))
         if (server, uri) not in files:
@@ -156,7 +159,10 @@ class ExtensionRequests:
         return partial(inspected_file, uri, files[server, uri], seen.view.config.settings, changed)
 
     async def listen(self, request_id: RequestId, handles: list[str], listen: Listen) -> None:
-        """Serve a subscriptions/listen that names tasks. `listen` serves its other subscriptions. Raises RpcError."""
+        """Serve a subscriptions/listen that names tasks. `listen` serves its other subscriptions.
+
+        Raises RpcError if the client does not support tasks.
+        """
         session = self._session
         if not declares(session.client.capabilities, TASKS):
             raise RpcError(MISSING_CAPABILITY, "Missing required client capability", NEEDS_TASKS)
@@ -198,7 +204,8 @@ class ExtensionRequests:
     ) -> None:
         """Send a tool call to a connected server that supports tasks.
 
-        `result`: adapts the server's results. `fit`: adapts the answer of a call through `mcp`.
+        `result`: adapts the server's results. `fit`: adapts the answer of a call through the tool `mcp`, or None for
+        any other call.
         """
         session = self._session
         finish = chained(result.noting(session.task_handles, connection), fit) or result
@@ -210,7 +217,7 @@ class ExtensionRequests:
     # -- lists ---------------------------------------------------------------------------------------------------
 
     async def _list(self, request: Request) -> None:
-        """Answer with the items of all servers. Before listing skills, read them again: they change without notice."""
+        """Answer with the items of all servers. Skills are read again first, because they change without notice."""
         session = self._session
         if LISTED[request.method] == SKILLS:
             async with anyio.create_task_group() as tasks:
@@ -224,7 +231,7 @@ class ExtensionRequests:
 
     @staticmethod
     async def _fetch(connection: Connection) -> None:
-        with suppress(ServerError):  # if the server fails, its known items stay
+        with suppress(ServerError):  # if the server fails, its known items are used
             if connection.is_up:
                 await connection.fetch(soon=True)
 
@@ -266,7 +273,8 @@ def inspected_file(
     """Return a server's answer to a request for a skill's file, or an error if the file is held back.
 
     A skill's files are not read in advance (SEP-2640, lazy retrieval), so each is inspected when a client reads it.
-    `digest`: from the skill's entry, or None. If the file differs, `changed` is called to read the entry again.
+    `digest`: the file's digest in the skill's entry, or None. If the file differs, call `changed`, which reads the
+    entry again.
     """
     result = reply.message.get("result")
     contents = result.get("contents") if isinstance(result, dict) else None
@@ -291,7 +299,7 @@ def inspected_file(
 def inspected_skill(settings: Settings, reply: Reply) -> Reply:
     """Return a server's answer to skills/get, or an error if the skill has hidden content.
 
-    A skill that is in no list is inspected only here.
+    Skills in lists are inspected there, too. A skill that is in no list is inspected only here.
     """
     result = reply.message.get("result")
     skill = result.get("skill") if isinstance(result, dict) else None

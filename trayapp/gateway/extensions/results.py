@@ -83,7 +83,7 @@ class TaskHandles:
 
 
 def task_of(result: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the task in an answer to tools/call, or None.
+    """Return the task in an answer to tools/call, or None if it contains none.
 
     In SEP-2663, the task is the answer itself. In MCP 2025-11-25, it is a member of the answer.
     """
@@ -100,13 +100,13 @@ def tag_of(task: dict[str, Any]) -> str:
 
 
 def handle_of(server: str, task: dict[str, Any], number: int = 1) -> str:
-    """Return the handle of a task. `number`: above 1 for another task with the same id and time."""
+    """Return the handle of a task. `number`: above 1 if earlier tasks have the same id and creation time."""
     tag = tag_of(task) + (f"-{number}" if number > 1 else "")
     return prefixed(f"{server}\0{tag}" if tag else server, task["taskId"])
 
 
 def split_handle(handle: str) -> tuple[tuple[str, str] | None, str]:
-    """Return `((server, the id at the server), checksum)`. The pair is None if the gateway did not make the handle."""
+    """Return ((server, task id at the server), checksum). The pair is None if the gateway did not make the handle."""
     found = _HANDLE.fullmatch(handle)
     return (split_prefixed(found[1] + found[3]), found[2]) if found is not None else (split_prefixed(handle), "")
 
@@ -118,7 +118,10 @@ def is_of(handle: str, server: str) -> bool:
 
 
 class ServerResult:
-    """A finish that puts results of one server into the form that clients can use. Most results are not parsed."""
+    """A finish that makes the addresses and task ids in one server's results usable for clients.
+
+    Most results are not parsed.
+    """
 
     __slots__ = ("_handles", "_renames", "_seen", "_server", "tasks")
 
@@ -146,7 +149,7 @@ class ServerResult:
         return reply if changed is result else Reply.of_result(changed)
 
     def changed(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Return a result in the form that clients can use, or the same object if nothing has to change."""
+        """Return a result with addresses and task ids that identify the server, or the same object without any."""
         uris = self._seen.catalog.uris
         found = linked_result(result, partial(uris.exposed_link, self._server)) if self._renames else result
         if self.tasks:
@@ -177,7 +180,7 @@ class ServerResult:
 
 
 def left_s(task: dict[str, Any]) -> float:
-    """Return the seconds for which a task may still be in progress, at most TASK_MOST_S, or 0 if it has ended."""
+    """Return for how many seconds a task may still be in progress, at most TASK_MOST_S, or 0 if it has ended."""
     if task.get("status") in ENDED:
         return 0
     ttl = task.get("ttlMs", task.get("ttl"))

@@ -1,6 +1,6 @@
-"""Announce those capabilities of servers whose requests can be routed, and route requests outside the core protocol.
+"""Announce the capabilities of servers whose requests can be routed, and route requests outside the core protocol.
 
-Such a request belongs to an extension, or has an unknown method.
+A request outside the core protocol belongs to an extension, or has an unknown method.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from trayapp.wire.capabilities import APPS, EVENTS, SKILLS, TASK_METHODS, TASKS,
 from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Reply, Request, RpcError
 from trayapp.wire.revisions import RESOURCE_NOT_FOUND
 
-ROUTED = frozenset({TASKS, SKILLS, EVENTS, APPS})  # extensions that any number of servers can have
+ROUTED = frozenset({TASKS, SKILLS, EVENTS, APPS})  # extensions that are routed even if several servers have them
 OURS = frozenset({"tools", "prompts", "resources", "completions", "logging"})  # capabilities of the gateway itself
 CORE = OURS | {"extensions", "experimental"}  # members that the core protocol defines
-OLDER_TASKS = "tasks"  # the capability of MCP 2025-11-25. Later revisions have the extension
+OLDER_TASKS = "tasks"  # a capability of MCP 2025-11-25. In later revisions, tasks are an extension
 ROUTED_MEMBERS = frozenset({OLDER_TASKS, "events"})
 NONE: frozenset[str] = frozenset()
 OF_OURS = frozenset({"listChanged", "subscribe"})  # members of OURS that only the gateway sets
@@ -59,7 +59,7 @@ def servers_with(seen: Exposure, extension: str) -> list[str]:
 
 
 def _routable(every: Sequence[Capabilities], routed: frozenset[str]) -> dict[str, Any]:
-    """Return the union of the `routed` members and of those that only one server has."""
+    """Return the union of the servers' capabilities, limited to `routed` members and those that only one server has."""
     count = Counter(key for known in every for key in known)
     return unite_members({key: known[key] for key in known if key in routed or count[key] == 1} for known in every)
 
@@ -77,7 +77,7 @@ SEVERAL = "{} servers are enabled, and the request does not say which one is mea
 
 
 class Destination(NamedTuple):
-    """The server that a request goes to, its params there, and the finish that makes the client's answer."""
+    """The server for a request, the params that the server gets, and the finish that makes the client's answer."""
 
     server: str
     params: dict[str, Any]
@@ -106,16 +106,16 @@ def destination(seen: SessionView, request: Request, *, modern: bool) -> Destina
 
 
 def unmet_server(seen: SessionView, request: Request) -> str | None:
-    """Return a server that a handle in the params names and whose tools have not been read yet, or None."""
+    """Return the first server that a handle in the params names and whose tools have not been read yet, or None."""
     values = (request.params or {}).values()
     named = [found[0] for value in values if (found := _handle(value)) is not None]
     return next((name for name in named if name in seen.missing()), None)
 
 
 def task_place(seen: SessionView, handle: str) -> tuple[str, str]:
-    """Return the server of a task, and the task's id there. Raises RpcError if the session has no such server.
+    """Return the server of a task, and the task's id at the server. Raises RpcError if the session has no such server.
 
-    A handle that names no server may be older than the gateway. It then belongs to the only server with tasks, if
+    A handle that names no server may be older than the gateway. It counts as a task of the only server with tasks, if
     there is just one.
     """
     able = servers_with(seen.exposure, TASKS)
@@ -129,7 +129,10 @@ def task_place(seen: SessionView, handle: str) -> tuple[str, str]:
 
 
 def _skill_place(seen: SessionView, uri: str) -> tuple[str, str]:
-    """Return the server of a skill's file or folder, and the URI there. Raises MultiMcpError, RpcError."""
+    """Return the server that has a skill's file or folder, and its URI on that server.
+
+    Raises MultiMcpError, RpcError.
+    """
     try:
         return seen.resource(uri)
     except RpcError as error:
@@ -153,7 +156,7 @@ def _of_event(seen: SessionView, method: str, params: dict[str, Any]) -> Destina
 
 
 def _with_event_names(own: str, exposed: str, reply: Reply) -> Reply:
-    """Return the answer to events/poll with the name that clients use."""
+    """Return the answer to events/poll, with the name that clients use in each event."""
     result = reply.message.get("result")
     if not isinstance(result, dict) or not isinstance(events := result.get("events"), list):
         return reply
@@ -161,7 +164,7 @@ def _with_event_names(own: str, exposed: str, reply: Reply) -> Reply:
 
 
 def named_event(event: Any, own: str, exposed: str) -> Any:
-    """Return an occurrence of an event, with the name that clients use."""
+    """Return an occurrence of the event `own` with the name that clients use. Return any other value unchanged."""
     return {**event, "name": exposed} if isinstance(event, dict) and event.get("name") == own else event
 
 
@@ -184,9 +187,7 @@ def _of_unknown(seen: SessionView, method: str, params: dict[str, Any]) -> str:
 
 
 def _is_announced(capabilities: Any, prefix: str) -> bool:
-    """Return True if the first part of a method, `prefix`, names a capability beyond the core protocol.
-
-    It may be the capability's full name or only the last part of that name.
+    """Return True if `prefix`, the first part of a method, names a capability beyond the core protocol.
 
     `acme/run` may be a method of the extension `acme` or `com.example/acme`, or of the capability `x-acme`.
     """

@@ -31,7 +31,7 @@ class ExtensionSession(AskingSession, Protocol):
     task_handles: TaskHandles
 
     def present(self, server: str) -> Connection:
-        """Return the connection that a call would use, without starting one. Raises ServerNotFoundError."""
+        """Return the connection that a call would use, without connecting it. Raises ServerNotFoundError."""
 
     async def connected(self, request_id: RequestId, server: str, topic: Topic | None = None) -> Connection:
         """Connect the server of a request if needed, and return the connection for the request. Raises ServerError."""
@@ -41,7 +41,10 @@ class ExtensionSession(AskingSession, Protocol):
 
 
 class TaskListening:
-    """The part of a client's subscriptions/listen that one server gets, for its own tasks (a wire.messages.Call)."""
+    """The request that passes a client's subscriptions/listen on to one server, for that server's tasks.
+
+    Implements wire.messages.Call.
+    """
 
     def __init__(self, session: AskingSession, request_id: RequestId, result: ServerResult) -> None:
         self.session = session
@@ -51,12 +54,12 @@ class TaskListening:
         self.error: Any = None
 
     def answered(self, reply: Reply) -> None:
-        """Record the end of the request. The client gets no answer: its own request may concern other servers, too."""
+        """Record the end of the request. Do not answer the client, whose request may concern other servers, too."""
         self.error = reply.message.get("error")
         self.settled.set()
 
     def progress(self, params: dict[str, Any]) -> None:
-        """Ignore the progress."""
+        """Ignore progress notifications."""
 
     def tell(self, params: dict[str, Any]) -> None:
         """Pass the server's report on a task to the client."""
@@ -87,7 +90,7 @@ class Streams:
         self._listening[live.channel, number] = listening
 
     def drop(self, live: Live, number: int) -> None:
-        """Cancel the request that `add` recorded."""
+        """Cancel the request that `add` recorded, unless it was already dropped."""
         if self._listening.pop((live.channel, number), None) is not None:
             live.channel.cancel(number, "the client no longer listens")
 
@@ -119,7 +122,7 @@ class Streams:
         return True
 
     def _tell_status(self, connection: Connection, params: dict[str, Any]) -> None:
-        """Notify the sessions that have the task, and no others."""
+        """Pass a report on a task's status to the sessions that have the task, and to no others."""
         if not isinstance(params.get("taskId"), str):
             return
         for session in self._sessions:

@@ -27,14 +27,14 @@ from trayapp.wire.messages import (
     progress_token,
 )
 
-POLL_MS, POLL_LEAST_MS, POLL_MOST_MS = 1_000, 20, 60_000  # between polls. A server may propose an interval
+POLL_MS, POLL_LEAST_MS, POLL_MOST_MS = 1_000, 20, 60_000  # time between polls: default, and limits of a server's choice
 
 WITH_TASKS: dict[str, Any] = {"extensions": {TASKS: {}}}
 NEEDS_TASKS: dict[str, Any] = {"requiredCapabilities": WITH_TASKS}
 
 
 def needs_bridge(session: AskingSession, request: Request) -> bool:
-    """Return True if a call needs an answer without a task, since its client does not support or request tasks."""
+    """Return True if a call must be answered without a task, because its client does not support or request one."""
     if session.client.modern:
         return not declares(session.client.capabilities, TASKS)
     return "task" not in (request.params or {})  # MCP 2025-11-25: the client states this in each call
@@ -55,9 +55,10 @@ def as_task(seen: Exposure, server: str, request: Request, connection: Connectio
 
 
 class TaskBridge:
-    """A finish of one call that may be answered with a task. `finish`: builds the client's answer from the result.
+    """The finish of one call that its server may answer with a task.
 
-    `always`: if the server demands tasks, use them also for a 2026-07-28 client that has not declared them.
+    `finish`: builds the client's answer from the result. `always`: if the server demands tasks, use them also for a
+    client of 2026-07-28 that has not declared support for them.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class TaskBridge:
         self._asked: set[str] = set()  # keys of the questions that the client got
 
     def __call__(self, reply: Reply) -> Reply | None:
-        """Return the client's answer, or None if it comes later: from a task, or because the call is sent again."""
+        """Return the client's answer. Return None if it is sent later, after a task ends or the call is repeated."""
         if reply.is_large:
             return self._finish(reply)
         result, error = reply.message.get("result"), reply.message.get("error")
@@ -83,7 +84,7 @@ class TaskBridge:
         return None
 
     async def _call_again(self) -> None:
-        """Send the call again as a client with tasks would. The server refused the first attempt without running it."""
+        """Repeat the call as a client that supports tasks. The server refused the first attempt without running it."""
         if (answer := self(await self._ask(self._request.method, dict(self._request.params or {})))) is not None:
             self._session.peer.respond(self._request.id, answer)
 
@@ -135,7 +136,7 @@ class TaskBridge:
         (await self._ask("tasks/update", {"taskId": name, **again})).result()
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Reply:
-        """Send the server a request as a client with tasks would, and return the answer."""
+        """Send the server a request as a client that supports tasks, and return the answer."""
         live, call = await self._connection.ensure(), PendingCall()
         capabilities = unite_members((self._session.client.capabilities, WITH_TASKS))
         number = live.channel.relay(method, live.peer.stamped(params, capabilities), call)
@@ -147,10 +148,10 @@ class TaskBridge:
 
 
 class _TaskResultCall(RoutedCall):
-    """A request for the result of an older server's task. It takes the place of the call that created the task."""
+    """A request for the result of an older server's task. It replaces the call that created the task."""
 
     def cancel(self, reason: str) -> None:
-        """Cancel the task as well."""
+        """Cancel the request and its task."""
         super().cancel(reason)
         _cancel_task(self.connection.live, self.request.params["taskId"])
 
@@ -161,7 +162,7 @@ def _cancel_task(live: Live | None, task_id: str) -> None:
 
 
 def demands_tasks(error: dict[str, Any]) -> bool:
-    """Return True if a server of 2026-07-28 refused to execute a call because its client does not support tasks."""
+    """Return True if this error of a server of 2026-07-28 refuses a call because its client does not support tasks."""
     data = error.get("data")
     required = data.get("requiredCapabilities") if isinstance(data, dict) else None
     return error.get("code") == MISSING_CAPABILITY and isinstance(required, dict) and declares(required, TASKS)
@@ -175,7 +176,7 @@ def pause_s(task: dict[str, Any]) -> float:
 
 
 async def completed_request(connection: Connection, method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Send a request and return its result. If the server demands a task, return the task's result.
+    """Send a request and return its result. If the server demands that a call runs as a task, return the task's result.
 
     Raises ServerError, RpcError.
     """

@@ -18,7 +18,7 @@ Line = tuple[bytes, bytes]  # a header: its name in lower case, and its value
 
 JSON = "application/json"
 STREAM = "text/event-stream"
-PART_BYTES = 1 << 18  # size of the parts of a large answer: as much as asyncio reads in one step
+PART_BYTES = 1 << 18  # size of the parts in which a large answer is sent: as much as asyncio reads in one step
 CONNECTION = "multi_mcp.connection"  # key of the HttpConnection (gateway/http/server) in a scope's state
 
 
@@ -49,7 +49,7 @@ class Headers:
 
 
 async def whole(receive: Any, most: int) -> bytes | None:
-    """Receive a request's body. Return None if the client disconnects or sends more than `most` bytes."""
+    """Receive and return a request's body. Return None if the client disconnects or sends more than `most` bytes."""
     parts, size = list[bytes](), 0
     while (event := await receive())["type"] == "http.request":
         parts.append(event.get("body", b""))
@@ -71,7 +71,7 @@ async def respond(send: Any, body: bytes, status: int = 200, kind: str = JSON, m
 
 
 async def open_stream(send: Any, more: Sequence[Line] = ()) -> None:
-    """Send the head of an event stream."""
+    """Send the status and headers of an event stream. `more`: further headers."""
     headers = [
         (b"content-type", b"text/event-stream; charset=utf-8"),
         (b"cache-control", b"no-cache, no-transform"),
@@ -106,7 +106,7 @@ class HttpRequest:
         await respond(self.send, body, status, kind, self.more)
 
     async def answer(self, request_id: RequestId, reply: Reply, status: int = 200) -> None:
-        """Send a request's answer. A large one is sent in parts, because each lower layer copies its data."""
+        """Send the answer to a JSON-RPC request. A large one is sent in parts: each lower layer copies its data."""
         id_json = dumps(request_id)
         if reply.size <= PART_BYTES:
             await self.respond(reply.with_id(id_json), status)
@@ -123,7 +123,7 @@ class HttpRequest:
         await self.send({"type": "http.response.body"})
 
     async def refuse(self, status: int, error: RpcError | str, message: Any = None) -> None:
-        """Send a JSON-RPC error, with the id of `message` if valid. The code for a text is INVALID_REQUEST."""
+        """Send a JSON-RPC error, with the id of `message` if that is valid. A text gets the code INVALID_REQUEST."""
         error = RpcError(INVALID_REQUEST, error) if isinstance(error, str) else error
         await self.respond(dumps({"jsonrpc": "2.0", "id": id_of(message), "error": error.body()}), status)
 
@@ -133,7 +133,7 @@ class HttpRequest:
         await self.refuse(405, "Method Not Allowed")
 
     async def message(self) -> Any:
-        """Receive the JSON value in the body of a POST. If the request is not acceptable, refuse it and return None."""
+        """Return the JSON value in the body of a POST. If the request is not acceptable, refuse it and return None."""
         if not self.headers.accepts(JSON, STREAM):
             await self.refuse(406, f"The client must accept {JSON} and {STREAM}")
         elif self.headers.content != JSON:

@@ -28,10 +28,10 @@ PANEL = "/panel"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The tokens that authorize requests. `place`: the file with the client token, for messages.
+    """The tokens that authorize requests.
 
-    `client`: the token of AI tools, or empty if `settings.http.token` requires none. `owner`: the token in the endpoint
-    file, which also allows adding and removing servers.
+    `client`: the token of AI tools, or "" if `settings.http.token` requires none. `owner`: the token in the endpoint
+    file, which also allows adding and removing servers. `place`: where the file with the client token is, for messages.
     """
 
     client: str
@@ -93,7 +93,7 @@ def is_of_panel(path: str) -> bool:
 
 
 def unauthorized(message: str, path: str) -> dict[str, Any]:
-    """Return the body of a 401 in a form whose message clients show.
+    """Return the body of a 401 response, in the form whose message clients show.
 
     The MCP endpoint answers with a JSON-RPC error without an id (MCP 2025-11-25, transports). After any 401, clients
     with OAuth look for metadata and try to register. All other paths therefore answer with an OAuth error, whose
@@ -105,7 +105,7 @@ def unauthorized(message: str, path: str) -> dict[str, Any]:
 
 
 def challenge(message: str) -> tuple[bytes, bytes]:
-    """Return the WWW-Authenticate header (RFC 6750, 3). It names no metadata, since there is nothing to sign in to."""
+    """Return the WWW-Authenticate header (RFC 6750, 3). It names no metadata, because no sign-in is possible."""
     said = message.replace("\\", "/").replace('"', "'").encode("ascii", "replace").decode()
     return b"www-authenticate", f'Bearer error="invalid_token", error_description="{said}"'.encode()
 
@@ -113,7 +113,7 @@ def challenge(message: str) -> tuple[bytes, bytes]:
 def of_another_page(headers: Headers, own_port: int | None) -> tuple[int, str] | None:
     """Return the status and message that refuse a request from a foreign page, or None if the request may pass.
 
-    With `own_port`, pages on this machine's other ports are foreign, too.
+    Pages on this machine's other ports are foreign only if `own_port` is given.
     """
     hosts = headers.all("host")
     if len(hosts) != 1 or not is_own(HOST, hosts[0]):
@@ -127,7 +127,7 @@ def of_another_page(headers: Headers, own_port: int | None) -> tuple[int, str] |
 
 
 def shows(authorization: list[str], token: str) -> bool:
-    """Return True if the only Authorization value is the bearer token. An empty token matches nothing."""
+    """Return True if there is exactly one Authorization value, the bearer token. An empty token matches nothing."""
     if len(authorization) != 1 or not token:
         return False
     kind, _, given = authorization[0].partition(" ")
@@ -141,11 +141,14 @@ HOST = re.compile(_AUTHORITY, re.IGNORECASE)
 ORIGIN = re.compile(r"(?P<scheme>https?)://" + _AUTHORITY, re.IGNORECASE)
 REFERER = re.compile(ORIGIN.pattern + r"(?:[/?#].*)?", re.IGNORECASE)
 PORTS_END = 65_536
-OWN_FETCH = frozenset({"same-origin", "none"})  # Sec-Fetch-Site of requests by our own page, and from the address bar
+OWN_FETCH = frozenset({"same-origin", "none"})  # Sec-Fetch-Site of requests from our own pages and from the address bar
 
 
 def is_own(pattern: re.Pattern[str], text: str, port: int | None = None) -> bool:
-    """Return True if a header matches the pattern and so names this machine. `port`: the port that it must name."""
+    """Return True if a header matches the pattern, and so names this machine.
+
+    `port`: the port that it must also name, over HTTP, or None for any port.
+    """
     found = pattern.fullmatch(text)
     if found is None or int(found["port"] or 0) >= PORTS_END:
         return False

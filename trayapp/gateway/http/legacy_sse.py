@@ -1,6 +1,6 @@
 """HTTP with SSE (MCP 2024-11-05, transports): one event stream to the client, and one POST for each of its messages.
 
-The stream carries the frames that a shim would receive over its socket. A FramePeer writes them in both cases.
+The stream carries the same frames that a shim receives over its socket. A FramePeer writes both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class LegacySse:
         self._peers: dict[str, FramePeer] = {}
 
     async def stream(self, request: HttpRequest) -> None:
-        """Answer GET with the stream. The session ends with the stream."""
+        """Answer a GET with the event stream of a new session. The session ends with the stream."""
         out, session_id = EventStream(expects=None), uuid4().hex
 
         def write(frames: bytes) -> None:
@@ -44,7 +44,7 @@ class LegacySse:
             peer.dispatcher.close()
 
     async def post(self, request: HttpRequest) -> None:
-        """Answer POST. Refuse the message, or accept it and send its answer on the stream."""
+        """Answer a POST: refuse its message, or accept it. The session sends the message's answer on the stream."""
         peer = self._peers.get(request.options.get(SESSION, ""))
         if peer is None:
             await request.respond(b"Could not find session", 404, TEXT)

@@ -1,4 +1,4 @@
-"""Management requests over HTTP. They share the guard with MCP and the code with the command line."""
+"""Management requests over HTTP. They pass the same guard as MCP requests, and share code with the command line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trayapp.model.lifecycle import State
 from trayapp.model.redact import redacted
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
-LARGEST_BODY = 256 * 1024  # bytes: a body is one server's entry
+LARGEST_BODY = 256 * 1024  # bytes, which is enough because a body is one server's entry
 SERVERS = "/mcp_servers"
 METHODS = {"/health": "GET", "/mcp_tools": "GET", SERVERS: "GET, POST", f"{SERVERS}/": "DELETE"}  # path -> methods
 Answer = tuple[int, Any]  # status, JSON value
@@ -41,7 +41,7 @@ class Manage:
         self._file = file
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request. Convert our errors to HTTP statuses."""
+        """Answer a request. A MultiMcpError or ManageRefusalError is answered with an HTTP status and a JSON error."""
         path, method, name = scope["path"].rstrip("/"), scope["method"], ""
         if path.startswith(f"{SERVERS}/"):
             path, name = f"{SERVERS}/", scope["path"].removeprefix(f"{SERVERS}/")

@@ -33,7 +33,7 @@ from trayapp.wire.messages import (
 log = logging.getLogger(__name__)
 
 REQUEST_CANCELLED = -32800  # the SDKs' code for the error that ends the stream of a cancelled request
-AGAIN = "introduced again"  # the id of a repeated handshake, whose answer no client waits for
+AGAIN = "introduced again"  # the id of a repeated handshake. No client gets the answer
 INITIALIZED = "notifications/initialized"
 
 
@@ -52,7 +52,7 @@ class HttpPeer:
         self._gone = anyio.Event()
         self._taking = anyio.Event()
         self.ready = self._taking.wait  # waits until the session accepts requests
-        self._on_request: OnRequest  # set by `run`, like `_on_notification`
+        self._on_request: OnRequest  # set by `run`, as is `_on_notification`
         self._on_notification: OnNotification
 
     async def run(self, on_request: OnRequest, on_notification: OnNotification) -> None:
@@ -65,7 +65,7 @@ class HttpPeer:
 
     @property
     def is_closed(self) -> bool:
-        """Return True if the client is gone."""
+        """Return True if the session has ended."""
         return self._gone.is_set()
 
     def close(self) -> None:
@@ -81,9 +81,9 @@ class HttpPeer:
     # -- from the client -----------------------------------------------------------------------------------------
 
     def request(self, request_id: RequestId, method: str, params: dict[str, Any] | None, stream: EventStream) -> None:
-        """Pass a request to the session, unless its id is already in progress. Await `ready` first.
+        """Pass a request to the session, but refuse it if a request with its id is in progress. Await `ready` first.
 
-        Its answer and messages about it go to `stream`.
+        The answer, and messages about the request, go to `stream`.
         """
         if request_id in self._open:
             error = RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is already in progress")
@@ -97,7 +97,7 @@ class HttpPeer:
             self.respond(request_id, Reply.of_error(INTERNAL))
 
     def notification(self, method: str, params: dict[str, Any] | None) -> None:
-        """Pass a notification to the session, or progress on a question to the call that asked it.
+        """Pass a notification to the session, or progress on a question to the call that sent the question.
 
         A request that the client cancels is answered with an error, so that its response stream ends.
         """
@@ -114,14 +114,17 @@ class HttpPeer:
             stream.answer(request_id, Reply.of_error(RpcError(REQUEST_CANCELLED, "Request cancelled")))
 
     def answered(self, message: dict[str, Any]) -> None:
-        """Pass the client's answer to the call that asked. Repair a malformed answer, and ignore an unexpected one."""
+        """Pass the client's answer to the call that sent the question.
+
+        Repair a malformed answer. Ignore an answer to no open question.
+        """
         number = own_id(message.get("id"))
         asked = self._asked.pop(number, None) if number is not None else None
         if asked is not None:
             asked[0].answered(Reply(b"", message=message if is_answer(message) else mended(message)))
 
     async def introduce(self, params: dict[str, Any]) -> None:
-        """Repeat the handshake of a client whose former session has ended."""
+        """Repeat the handshake, in place of a client whose former session has ended. `params`: those of initialize."""
         await self.ready()
         stream = EventStream()
         self.request(AGAIN, "initialize", params, stream)
@@ -141,7 +144,7 @@ class HttpPeer:
         return next((stream for stream in streams if stream and stream.number == number), None)
 
     def give_up(self, requests: frozenset[RequestId]) -> None:
-        """Cancel those of the given requests that are unanswered, since their client is gone."""
+        """Cancel those of the given requests that are unanswered, because their client has disconnected."""
         for request_id in requests & self.awaited:
             self._on_notification(CANCELLED, {"requestId": request_id, "reason": "the client disconnected"})
             self.respond(request_id, Reply.of_error(RpcError(CONNECTION_CLOSED, "The client disconnected")))

@@ -1,7 +1,7 @@
 """The HTTP port, the access tokens of its clients, and links to the panel behind it.
 
-The port is bound when the gateway starts, so that its number is known. The server is loaded only for the first client,
-so a gateway without HTTP clients saves 30 ms and some MB.
+The port is bound when the gateway starts, so that its number is known. The web server is loaded only for the first
+client, which saves 30 ms and some MB in a gateway without HTTP clients.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class BoundPort(NamedTuple):
 
 
 class HttpPort:
-    """The HTTP port that the settings require. `changed` is called with its URL, or with None once it is closed."""
+    """The HTTP port that the settings require. `changed` is called with its URL, or with None when it is closed."""
 
     def __init__(
         self,
@@ -84,10 +84,10 @@ class HttpPort:
         self._url: str | None = None
         self._settled = anyio.Event()  # set once the port matches the settings, or cannot be opened
         self._settled.set()
-        self._expected = anyio.Event()  # set once a client is about to connect, or has connected
+        self._expected = anyio.Event()  # set once a client has connected or is about to connect
 
     def follow(self, settings: HttpSettings) -> None:
-        """Request that `serve` open, move or close the port, if the settings have changed. `settle` waits for that."""
+        """Make `serve` open, move or close the port if the settings have changed. `settle` waits for this."""
         if settings != self._wanted:
             self._wanted = settings
             self._settled.set()  # wake the waiting tasks, which then wait for the new event
@@ -95,13 +95,16 @@ class HttpPort:
             self._news.set()
 
     async def settle(self) -> None:
-        """Load the server, and wait until the port is open, moved or closed as required, or this has failed."""
+        """Make the web server load. Wait until the port is open, moved or closed as required, or this has failed."""
         self._expected.set()
         while not self._settled.is_set():
             await self._settled.wait()
 
     async def panel_link(self, asked: dict[str, Any]) -> Any:
-        """Return a link to the panel. Wait while the port opens or moves. Raises MultiMcpError if it is closed."""
+        """Wait while the port opens or moves, and return a link to the panel. Raises MultiMcpError if it is closed.
+
+        `asked`: may name the page to show (`page`, `what`).
+        """
         await self.settle()
         if self._url is None:
             raise MultiMcpError("The panel needs the HTTP port, which is closed", "Set settings.http to true")
@@ -126,7 +129,7 @@ class HttpPort:
                         self._tell(None, settled)  # reported before the server ends its streams, which takes a while
                     tasks.cancel_scope.cancel()
             finally:
-                if not self._news.is_set():  # after an error, or when the gateway ends, but not when the port moves
+                if not self._news.is_set():  # true after an error or when the gateway ends, not when the port moves
                     self._tell(None, settled)
 
     def _tell(self, url: str | None, settled: anyio.Event) -> None:
@@ -194,8 +197,8 @@ def bind(wanted: int) -> BoundPort | None:
 
 def _listening(port: int) -> socket.socket:
     """Open a socket that listens on the port, and return it. Raises OSError."""
-    # asyncio disables Nagle's algorithm only if the protocol is given. Otherwise, an answer in two writes takes 40 ms
-    # longer.
+    # Name the protocol, because asyncio disables Nagle's algorithm only for sockets that name it. With the algorithm,
+    # an answer in two writes takes 40 ms longer.
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if hasattr(socket, "SO_EXCLUSIVEADDRUSE"):  # Windows: otherwise another program could take over the port
@@ -215,11 +218,11 @@ def _listening(port: int) -> socket.socket:
 
 
 class ClientTokens:
-    """Token files in one folder, one for each port.
+    """The token files in one folder, one for each port.
 
-    An AI tool sends its token to whatever listens at its configured address, perhaps to another user's program. So a
+    An AI tool sends its token to any program that listens at its configured address, perhaps to another user's. So a
     token begins with the only port for which it is valid, and `take` revokes tokens that such a program may have read.
-    Gateways with separate runtime folders may share this folder: each locks its token's file while it listens.
+    Gateways with separate runtime folders may share this folder, so each locks its token's file while it listens.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -231,11 +234,11 @@ class ClientTokens:
         return TOKEN_NAME if wanted in (0, port) else f"{TOKEN_NAME}-{port}"
 
     def take(self, port: int, wanted: int, exposed: Iterable[int]) -> str:
-        """Return the token of `port`, at which the gateway listens now, and lock its file. Blocks.
+        """Return the token of `port`, on which the gateway listens now, and lock the token's file. Blocks.
 
         The token stays the same unless it is revoked or cannot be stored. `wanted`: the configured port. `exposed`:
-        ports at which another user's program may have read a token. These tokens are revoked. So are the tokens of
-        ports that no running gateway uses now.
+        ports on which another user's program may have read a token. The tokens of these ports are revoked, and so are
+        those of ports on which no gateway listens now.
         """
         self.release()
         name = self.name(port, wanted)

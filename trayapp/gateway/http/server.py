@@ -1,4 +1,4 @@
-"""The web server behind the HTTP port, and the applications behind its paths. The first client loads this module."""
+"""The web server of the HTTP port, and the applications behind its paths. Loaded when the first client connects."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from trayapp.gateway.servers_file import ServersFile
     from trayapp.panel.host import PanelHost
 
-LINGER_S = 1.0  # between a refusal and the close: closing immediately, with bytes unread, would discard the answer
+LINGER_S = 1.0  # time between a refusal and the close. A close while bytes are unread would discard the answer
 HEAD_BYTES = 64 * 1024  # limit on the received bytes of an incomplete head. `guard` limits complete heads
 LAST_ANSWERS_S = 1.0  # time at shutdown for requests in progress to finish
-LAST_WORDS_S = 0.2  # time after that to refuse the remaining requests
+LAST_WORDS_S = 0.2  # time after LAST_ANSWERS_S to refuse the remaining requests
 CLOSED = RpcError(CONNECTION_CLOSED, "The gateway closed its HTTP port before the answer")
 
 
@@ -54,7 +54,7 @@ async def serve(
     panel: Callable[[], PanelHost],
     idle_most: int = IDLE_MOST,
 ) -> None:
-    """Serve on a listening socket until cancelled. `idle_most`: limit on sessions without an open request."""
+    """Serve on a listening socket until cancelled. `idle_most`: the most sessions without an open request."""
     async with anyio.create_task_group() as tasks:
 
         def begin(peer: ClientPeer, options: dict[str, Any], *, lasting: bool = True) -> None:
@@ -80,7 +80,7 @@ def schema_of(gateway: Gateway, name: str) -> Any:
 
 
 class PanelLoader:
-    """The panel, loaded on its first request, so that its templates cost time and memory only for its users."""
+    """The ASGI application of the panel, loaded at its first request, so that only its users pay for its templates."""
 
     def __init__(self, host: Callable[[], PanelHost]) -> None:
         self._host = host
@@ -118,7 +118,7 @@ def by_path(streamable: StreamableHttp, sse: LegacySse, others: Asgi, panel: Asg
 
 
 class HttpConnection(HttpToolsProtocol):
-    """A TCP connection, closed unless an authorized request of this user arrives in time (PendingConnections)."""
+    """A TCP connection. PendingConnections closes it unless an authorized request of this user arrives in time."""
 
     def __init__(self, pending: PendingConnections, *, app_state: dict[str, Any], **more: Any) -> None:
         super().__init__(app_state={**app_state, CONNECTION: self}, **more)
@@ -132,11 +132,11 @@ class HttpConnection(HttpToolsProtocol):
         self._pending.add(self, transport.abort)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer input that is not HTTP."""
+        """Refuse input that is not HTTP with status 400, and close the connection."""
         self._refuse(HTTPStatus.BAD_REQUEST, msg)
 
     def _refuse(self, status: HTTPStatus, words: str) -> None:
-        """Answer, give the client a moment to read the answer, and close."""
+        """Send a refusal, and close the connection LINGER_S later."""
         head = (
             f"HTTP/1.1 {status.value} {status.phrase}",
             "content-type: text/plain; charset=utf-8",
@@ -149,7 +149,7 @@ class HttpConnection(HttpToolsProtocol):
         self.loop.call_later(LINGER_S, self.transport.close)
 
     def data_received(self, data: bytes) -> None:
-        """Process received data, unless it follows a refusal. The parser itself does not limit a head's size."""
+        """Process received data, unless it follows a refusal. Limit the head's size, which the parser does not."""
         if self._is_refused:
             return
         self._unparsed += len(data)
@@ -158,7 +158,7 @@ class HttpConnection(HttpToolsProtocol):
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, LONG_HEADERS)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header, without the trailing whitespace that the parser leaves (RFC 9110, 5.5)."""
+        """Pass a header on without trailing whitespace, which the parser leaves in the value (RFC 9110, 5.5)."""
         super().on_header(name, value.rstrip(b" \t"))
 
     def on_headers_complete(self) -> None:
@@ -174,7 +174,7 @@ class HttpConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def let_in(self) -> bool:
-        """Keep the connection of an authorized request open. Return False if it is another user's."""
+        """Keep the connection of an authorized request open, and return True. Return False if it is another user's."""
         if self._is_ours is None:
             here, there = self.server, self.client
             known = here is not None and here[1] is not None and there is not None
@@ -185,10 +185,10 @@ class HttpConnection(HttpToolsProtocol):
 
 
 async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_ANSWERS_S) -> None:
-    """Run uvicorn until cancelled, without its signal handlers and its main loop, which wakes up ten times a second.
+    """Run uvicorn until cancelled. Then give open requests `last_answers_s` to finish, cancel those that remain
+    (ended_in_order), and close all connections.
 
-    Then give open requests `last_answers_s` to finish, cancel those that remain (ended_in_order), and close all
-    connections.
+    This omits uvicorn's signal handlers, and its main loop, which wakes up ten times a second.
     """
     pending = PendingConnections()
     config = uvicorn.Config(
@@ -200,7 +200,7 @@ async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_AN
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
     await server.startup(sockets=[sock])
-    sock.listen(BACKLOG)  # startup has set the backlog to `burst`, the connections accepted in one turn
+    sock.listen(BACKLOG)  # startup has set the backlog to `burst`, the most connections that are accepted in one turn
     try:
         await anyio.sleep_forever()
     finally:
@@ -224,9 +224,9 @@ async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_AN
 
 
 def ended_in_order(app: Asgi) -> Asgi:
-    """Wrap an application to complete the responses of requests that are cancelled when the port closes.
+    """Return the application, wrapped to complete the responses of requests that are cancelled when the port closes.
 
-    A client whose stream breaks off might wait for its answer forever.
+    Otherwise, a client whose stream breaks off might wait for its answer forever.
     """
 
     async def answered(scope: Any, receive: Any, send: Any) -> None:
@@ -240,7 +240,7 @@ def ended_in_order(app: Asgi) -> Asgi:
 
 
 class Exchange:
-    """A request, and the part of its response that was sent."""
+    """A request, and the part of its response that has been sent."""
 
     def __init__(self, receive: Any, send: Any) -> None:
         self._receive = receive

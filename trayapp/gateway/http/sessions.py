@@ -1,8 +1,8 @@
 """The HTTP sessions by id, and the rules for their end (MCP 2025-11-25, transports, session management).
 
-- A broken stream does not cancel its request: the client may resume the stream. On one machine, such a client has
-  either ended or soon reconnects. So once a session has had no open HTTP request for GONE_S, its calls are cancelled.
-  If the standing stream had been open, the gateway's session ends, too.
+- A broken stream does not cancel its request, because the client may resume the stream. On one machine, such a client
+  has either ended or soon reconnects. So once a session has had no open HTTP request for GONE_S, its calls are
+  cancelled. If its standing stream had been open, the gateway's session ends, too.
 - A client without a standing stream may be idle. The id of an idle session is kept for IDLE_S, or for less if too many
   are idle. A client that returns in time continues under the same id, if necessary with a new session of the gateway.
 """
@@ -27,8 +27,8 @@ from trayapp.gateway.tasks import fenced
 
 GONE_S = 3.0  # time without an open request. The SDKs' clients reconnect after 1 s, and again 1.5 s later
 IDLE_S = 1_800.0  # time without an open request, as in the SDK's server. A later client must initialize again
-# Sessions without an open request. Each takes some 30 KB. Real clients keep a stream open or end their session: only
-# scripts that begin a session on every run reach this limit.
+# The most sessions without an open request. Each takes some 30 KB. Only scripts that begin a session on every run reach
+# this limit, because real clients keep a stream open or end their session.
 IDLE_MOST = 500
 
 
@@ -36,11 +36,11 @@ class ServeClient(Protocol):
     """A function that begins a session of the gateway."""
 
     def __call__(self, peer: ClientPeer, options: dict[str, Any], *, lasting: bool = True) -> None:
-        """Serve a client in a task. `options`: from its URL. `lasting`: True if it may send further requests."""
+        """Serve a client in a task. `options`: from its URL. `lasting`: False if the session is a single request."""
 
 
 class HttpSession:
-    """A session of the transport. The gateway's session behind `peer` may end sooner if the client is away."""
+    """A session of the HTTP transport. The gateway's session behind `peer` may end sooner if the client is away."""
 
     def __init__(self, store: EventStore) -> None:
         self.id = uuid4().hex
@@ -75,7 +75,7 @@ class HttpSessions:
         self._store = store
         self._idle_most = idle_most
         self._sessions: dict[str, HttpSession] = {}
-        # session -> start of idling. If there are too many, the first one is ended
+        # session -> time since which it is idle. If there are too many, the first one is ended
         self._idle: OrderedDict[HttpSession, float] = OrderedDict()
         self._some_idle = anyio.Event()
 
@@ -83,13 +83,13 @@ class HttpSessions:
         return self._sessions.get(session_id) if session_id is not None else None
 
     def begin(self, options: dict[str, Any]) -> HttpSession:
-        """Begin a session and return it. Call `add` after its handshake."""
+        """Begin a session and return it. Call `add` after its handshake, so that `find` returns it."""
         session = HttpSession(self._store)
         self._serve(session.peer, options)
         return session
 
     def add(self, session: HttpSession, introduction: dict[str, Any], protocol: str) -> None:
-        """Keep a session after its handshake.
+        """Make a session available to `find`, after its handshake.
 
         `introduction`: the handshake's params. `protocol`: the agreed revision.
         """
@@ -106,7 +106,9 @@ class HttpSessions:
         self._store.forget(session.id)
 
     async def peer(self, session: HttpSession, request: HttpRequest) -> HttpPeer:
-        """Return the session's peer. If the client was away too long, first repeat the handshake with a new peer."""
+        """Return the session's peer. If it was closed while the client was away, first replace it by a new one, and
+        repeat the handshake.
+        """
         if session.peer.is_closed:
             async with session.waking:
                 if session.peer.is_closed:
@@ -120,7 +122,9 @@ class HttpSessions:
 
     @contextmanager
     def request(self, session: HttpSession) -> Iterator[None]:
-        """Count an open HTTP request. After the last one, the session is idle, and its calls may be cancelled."""
+        """Count an HTTP request as open inside the block. After the last one, the session is idle, and its calls may be
+        cancelled.
+        """
         session.requests += 1
         self._idle.pop(session, None)
         try:
@@ -134,7 +138,7 @@ class HttpSessions:
                 self._rest(session)
 
     async def _give_up(self, session: HttpSession, peer: HttpPeer, whole: bool) -> None:
-        """Cancel the open calls unless the client reconnects within GONE_S. `whole`: also end `peer`'s session."""
+        """Cancel the open calls if the client does not reconnect within GONE_S. `whole`: also end `peer`'s session."""
         calls = peer.awaited
         await self._clock.sleep(GONE_S)
         if session.requests:
@@ -146,7 +150,7 @@ class HttpSessions:
                 self._idle.move_to_end(session, last=False)  # so it ends before any session whose client may return
 
     def _rest(self, session: HttpSession) -> None:
-        """Mark a session as idle. If too many are idle, end one without a client, or else the one idle the longest."""
+        """Mark a session as idle. If too many are idle, end one whose client is gone, or else the longest idle one."""
         self._idle[session] = self._clock.now()
         self._some_idle.set()
         if len(self._idle) > self._idle_most:

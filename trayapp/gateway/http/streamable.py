@@ -1,11 +1,11 @@
 """Streamable HTTP, for revisions with a handshake and for stateless ones (MCP, transports).
 
-Revisions with a handshake have sessions, with POST, GET and DELETE. The early ones also have batches. A
-quick answer without a message before it is one JSON body. Any other answer is the last event of a stream. MCP leaves
-this choice to the server.
+Revisions with a handshake have sessions, with POST, GET and DELETE. The early ones also have batches. A quick answer
+is sent as one JSON body if no message precedes it. Any other answer is the last event of a stream. MCP leaves this
+choice to the server.
 
-From 2026-07-28 on, each POST is its own session, and the client cancels its request by closing the response. Headers
-repeat parts of the message for intermediaries. A message that differs from its headers is refused.
+From 2026-07-28 on, each POST is its own session, and the client cancels its request by closing the response's
+connection. Headers repeat parts of the message for intermediaries. A message that differs from them is refused.
 """
 
 from __future__ import annotations
@@ -58,15 +58,16 @@ from trayapp.wire.revisions import (
 
 SESSION_HEADER = "mcp-session-id"
 AT_ONCE_S = 0.1  # a slower answer should be resumable, and only events can be resumed
-LISTED_S = 1.0  # AT_ONCE_S for lists: no message precedes them, and the first ones wait for servers that are being read
-MOST = 1_000  # messages in a batch. Each takes some 12 KB while it waits, and half a million fit into one body
+# Replaces AT_ONCE_S for lists: no message precedes them, and the first ones wait for servers that are being read.
+LISTED_S = 1.0
+MOST = 1_000  # messages in a batch. Each takes some 12 KB while it waits, and half a million would fit into one body
 
 NO_SESSION = RpcError(INVALID_REQUEST, "Missing session ID: send initialize first, then Mcp-Session-Id")
 NO_MESSAGE = RpcError(INVALID_REQUEST, "The body is neither a request nor a notification nor an answer of JSON-RPC 2.0")
 
 
 class StreamableHttp:
-    """The MCP endpoint for revisions with a handshake. `stateless`: answers all other requests."""
+    """The MCP endpoint for revisions with a handshake. `stateless`: answers the requests of all other revisions."""
 
     def __init__(self, sessions: HttpSessions, stateless: StatelessHttp) -> None:
         self._sessions = sessions
@@ -97,7 +98,7 @@ class StreamableHttp:
                 await (self._post if request.method == "POST" else self._get)(session, request)
 
     async def _open(self, request: HttpRequest) -> None:
-        """Answer initialize. Refuse all other messages, which need a session."""
+        """Answer initialize, and begin a session. Refuse all other messages, which need a session."""
         message = await request.message()
         if message is None:
             return
@@ -141,8 +142,8 @@ class StreamableHttp:
                 await stream.carry(request, priming(stream, session, resumed=False))
 
     async def _post_batch(self, session: HttpSession, messages: list[Any], request: HttpRequest) -> None:
-        """Process the messages in order. All answers go out on one stream, each when it is ready. Without
-        any answers, respond with 202.
+        """Process the messages of a batch in order. All answers go out on one stream, each when it is ready. If no
+        message needs an answer, respond with 202.
 
         Refuse a batch that is empty or too long, and any batch in a revision without batches.
         """
@@ -192,7 +193,7 @@ class StreamableHttp:
 
 
 def fault_in(message: Any) -> RpcError | None:
-    """Return the error of a JSON value that is not a valid JSON-RPC message from a client, or None if it is valid."""
+    """Return the error of a value that is not a valid JSON-RPC message, or None if it is a valid one."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return NO_MESSAGE
     request_id = message.get("id")
@@ -206,12 +207,12 @@ def fault_in(message: Any) -> RpcError | None:
 
 
 def is_request(message: dict[str, Any]) -> bool:
-    """Return True if a valid message is a request."""
+    """Return True if a valid JSON-RPC message is a request, with a method and an id."""
     return "method" in message and message.get("id") is not None
 
 
 def take(peer: HttpPeer, message: dict[str, Any], stream: EventStream | None = None) -> None:
-    """Pass a valid message on to the peer. The answer to a request goes to `stream`."""
+    """Pass a valid message on to the peer. `stream`: where the answer to a request goes; other messages need none."""
     if "method" not in message:
         peer.answered(message)
     elif stream is not None and message.get("id") is not None:
@@ -221,7 +222,7 @@ def take(peer: HttpPeer, message: dict[str, Any], stream: EventStream | None = N
 
 
 def event_in(event_id: str) -> tuple[int, int]:
-    """Return the stream and the number in an event's id. For a malformed id, both are 0, which no event has."""
+    """Return the stream's and the event's number in an event id. Both are 0, which no event has, if it is malformed."""
     stream, _, number = event_id.partition("-")
     known = len(event_id) <= 40 and all(part.isascii() and part.isdecimal() for part in (stream, number))
     return (int(stream), int(number)) if known else (0, 0)
@@ -243,14 +244,14 @@ STATUS = {
     UNSUPPORTED_PROTOCOL_VERSION: 400,
     METHOD_NOT_FOUND: 404,
 }
-DEFERRED_S = 15.0  # a slower answer is sent as an event, since a silent response looks broken
+DEFERRED_S = 15.0  # a slower answer is sent as an event, because a client may take a silent response for broken
 _DECIMAL = re.compile(r"-?[0-9]+(?:\.0+)?")
 
 SchemaOf = Callable[[str], Any]  # returns a listed tool's input schema, or None for an unlisted name
 
 
 class StatelessHttp:
-    """The MCP endpoint for requests without a session: those of 2026-07-28, and of unknown revisions."""
+    """The MCP endpoint for requests without a session: those of 2026-07-28. Refuses those of unknown revisions."""
 
     def __init__(self, serve: ServeClient, schema_of: SchemaOf) -> None:
         self._serve = serve
@@ -284,7 +285,7 @@ class StatelessHttp:
             await request.refuse(400, unsupported_version_error(version))
 
     def _fault(self, headers: Headers, message: dict[str, Any]) -> RpcError | None:
-        """Return the error of a request whose envelope or headers are not valid, or None if both are valid."""
+        """Return the error of a request whose envelope or headers are invalid, or None if both are valid."""
         params, version = message.get("params"), headers.get(VERSION_HEADER)
         if version not in MODERN_VERSIONS and not has_envelope(params):
             return unsupported_version_error(version)
@@ -321,7 +322,7 @@ class StatelessHttp:
 
 
 def status_of(reply: Reply) -> int:
-    """Return the HTTP status of an answer. A large answer counts as a result."""
+    """Return the HTTP status of an answer. A large answer counts as a result without being parsed."""
     error = None if reply.is_large else reply.message.get("error")
     return STATUS.get(error["code"], 200) if error is not None else 200
 

@@ -17,8 +17,8 @@ log = logging.getLogger(__name__)
 
 MOST_EVENTS = 2_000
 MOST_BYTES = 8 * 1024 * 1024
-LARGEST_KEPT = 256 * 1024  # bytes of a stored event. Larger answers are stored as errors, other messages not at all
-PING_S = 30.0  # there is no proxy between us and our clients, which tolerate 60 s of silence or more
+LARGEST_KEPT = 256 * 1024  # bytes of a stored event. A larger answer is stored as an error, a larger message not at all
+PING_S = 30.0  # short enough: no proxy is involved, and clients tolerate 60 s of silence or more
 BEHIND_MOST = 64 * 1024 * 1024  # bytes that wait for a client that does not read, before it is disconnected
 RETRY_MS = 1_000  # how long a client should wait before it reconnects to a broken stream
 PING = b": ping\r\n\r\n"
@@ -28,7 +28,7 @@ TOO_LARGE = RpcError(
 
 
 def event(frame: bytes, event_id: str = "") -> bytes:
-    """Return one message as an event. Replace each CR between JSON tokens, since it would end the data line."""
+    """Return one message as an event. Replace each CR between JSON tokens by a space: it would end the data line."""
     where = b"id: %b\r\n" % event_id.encode() if event_id else b""
     return b"event: message\r\n%bdata: %b\r\n\r\n" % (where, frame.replace(b"\r", b" ").rstrip(b"\n"))
 
@@ -69,7 +69,7 @@ class EventStream:
 
     - The stream ends with the last of `expects` answers. If that is None, it ends when `end` is called.
     - With a store, the stream can be resumed: if a response breaks off, new events wait in the store for the next one.
-    - Until the first event, the only answer may be sent as JSON instead (`answered`).
+    - If only one answer is expected and no event precedes it, it may be sent as JSON instead (`answered`).
     """
 
     def __init__(self, store: EventStore | None = None, owner: str = "", *, expects: int | None = 1) -> None:
@@ -144,8 +144,10 @@ class EventStream:
         self._news.set()
 
     async def answered(self, within_s: float | None = None) -> Reply | None:
-        """Wait for the only answer, and return it to be sent as JSON. Return None if another message comes first, or
-        nothing within `within_s` (None = no limit). The limit is in real time: only the answer's form depends on it.
+        """Wait for the only answer and return it, for the caller to send as JSON. Return None if another message comes
+        first, or nothing within `within_s` (None: no limit).
+
+        The limit is in real time, even in tests, because only the answer's form depends on it.
         """
         if not self._news.is_set():
             with anyio.move_on_after(within_s):
@@ -157,14 +159,14 @@ class EventStream:
     def priming(self, *, resumed: bool) -> bytes:
         """Return the priming event, with an id to resume from and the delay before reconnecting.
 
-        On a resumed stream, its number is between those of earlier and later events.
+        `resumed`: the stream is being resumed. The event's number is then between those of earlier and later events.
         """
         assert self._store is not None
         number = self._store.number() if resumed else self.number
         return b"id: %d-%d\r\nretry: %d\r\ndata: \r\n\r\n" % (self.number, number, RETRY_MS)
 
     async def carry(self, request: HttpRequest, first: bytes = b"", after: int | None = None) -> None:
-        """Answer a request with the events until the stream ends, the client leaves, or another response takes over.
+        """Answer a request with events until the stream ends, the client disconnects, or another response takes over.
 
         `after`: the number of the last event that the client received. `first`: bytes to send before all events or,
         with `after`, between the stored events and the new ones.
@@ -199,8 +201,9 @@ class EventStream:
                 self._carrier, self._is_direct, self._waiting = None, self._store is None, []
 
     async def _next(self, mine: anyio.CancelScope, ping_s: float) -> bytes:
-        """Return the next bytes to send, or a ping after `ping_s`. Return b"" at the end, or once another response took
-        over.
+        """Return the next bytes to send, or a ping after `ping_s`.
+
+        Return b"" if the stream has ended or another response has taken over.
         """
         if not any(self._waiting) and not self.ended:
             self._news.clear()

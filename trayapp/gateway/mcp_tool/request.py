@@ -36,14 +36,14 @@ NEUTRAL: tuple[Any, ...] = ({}, "", "{}", False, 0)
 
 
 class WrongFieldsError(MultiMcpError):
-    """Raised when the fields of a call do not go together, or are unknown."""
+    """Raised when the fields of a call are unknown, have invalid values, or cannot be combined."""
 
     code = "wrong_fields"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """A call of the one tool. `text`: the value of the field that names the mode. `args`: as given."""
+    """A call of the one tool. `text`: the value of the field that names the mode. `args`: not validated."""
 
     mode: Mode
     text: str = ""
@@ -58,7 +58,7 @@ class ToolRequest:
 def read_request(arguments: Any) -> ToolRequest:
     """Return the request that the arguments of a call describe. Raises WrongFieldsError.
 
-    A null field counts as not given. So does an empty one if another field names the mode.
+    A null field counts as not given. So does a mode's empty field if another field names the mode.
     """
     if arguments is not None and not isinstance(arguments, Mapping):
         raise WrongFieldsError("The arguments must be an object", 'For instance {"search": "what it should do"}')
@@ -89,9 +89,9 @@ def read_request(arguments: Any) -> ToolRequest:
 
 
 def _value(name: str, value: Any) -> Any:
-    """Return the value in the type of its field: models also write numbers and booleans as text.
+    """Return the value, converted to the type of its field. Raises WrongFieldsError.
 
-    Whitespace around a text is removed, except from a search. Raises WrongFieldsError.
+    Models also write numbers and booleans as text. Whitespace around a text is removed, except from a search.
     """
     if name == "args":
         return value
@@ -117,7 +117,7 @@ def _mode(values: dict[str, Any]) -> Mode:
     """Return the first mode whose field is not empty, or "status" if no mode's field is given.
 
     Beside `search`, `server` is not a mode: it narrows the search. If the fields of all given modes are empty, the
-    first of them counts. An empty `search` is a search. Any other empty field raises WrongFieldsError.
+    first of these modes counts: an empty `search` is a search, and any other mode raises WrongFieldsError.
     """
     for mode in MODES:
         if values.get(mode) and (mode != "server" or "search" not in values):
@@ -131,7 +131,7 @@ def _mode(values: dict[str, Any]) -> Mode:
 def _check_places(mode: Mode, values: Mapping[str, Any]) -> None:
     """Raise WrongFieldsError for a field that belongs to no given mode.
 
-    If a mode is given, fields that hold a placeholder (NEUTRAL) are ignored. So are fields of modes that are given
+    If a mode is given, fields that contain a placeholder (NEUTRAL) are ignored. So are fields of modes that are given
     but not chosen. Beside `tool`, however, `limit` is accepted only with `search`, and `offset` only with `search` or
     `result`.
     """
@@ -153,9 +153,9 @@ def _check_places(mode: Mode, values: Mapping[str, Any]) -> None:
 
 
 def check_inside(args: Mapping[str, Any], schema: Any) -> None:
-    """Raise WrongFieldsError for fields of the one tool inside a call's args.
+    """Raise WrongFieldsError if a call's args contain fields of the one tool.
 
-    Accept a field if the called tool has a parameter of that name, or may take any arguments.
+    Accept a field if the called tool has a parameter of that name, or may accept any arguments.
     """
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or schema.get("additionalProperties") not in (None, False):
@@ -183,7 +183,10 @@ class ArgumentsError(MultiMcpError):
 
 
 def prepared_call(seen: Exposure, key: Key, args: Any, beside: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the method and params of a call, with the members of `beside`. Raises ArgumentsError, WrongFieldsError."""
+    """Return the method and params of a call to the server. `beside`: further members of the params.
+
+    Raises ArgumentsError, WrongFieldsError.
+    """
     schema = (seen.entries[key[0]].get(key) or {}).get("inputSchema")
     try:
         arguments = read_arguments(args, schema)
@@ -201,9 +204,9 @@ def prepared_call(seen: Exposure, key: Key, args: Any, beside: Mapping[str, Any]
 
 
 def fits_plainly(args: Mapping[str, Any], schema: Any) -> bool:
-    """Return True if the arguments are certainly valid: only texts, whole numbers and booleans, as in most calls.
+    """Return True if the arguments are only strings, whole numbers and booleans, as in most calls, and all are valid.
 
-    If the result is False, only the full check can decide, which takes ten times as long.
+    If the result is False, they may still be valid: only the full check, which takes ten times as long, can decide.
     """
     if not isinstance(schema, dict) or schema.get("type") != "object" or not schema.keys() <= PLAIN_AROUND:
         return False

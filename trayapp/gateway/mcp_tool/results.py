@@ -1,6 +1,6 @@
 """Adapt answers of calls through the one tool to the client's revision, and page long text.
 
-An answer that already fits is passed on unchanged. The whole text of a cut answer is kept for its session.
+An answer that already fits is passed on unchanged. The whole text of a shortened answer is kept for its session.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _WANTED: dict[object, dict[str, str]] = {"text": {"text": ""}, "image": {"data":
 def fit_reply(
     protocol: str, limit: int, store: CutResults, gone: Callable[[], MultiMcpError | None], reply: Reply, *, reads: bool
 ) -> Reply:
-    """Adapt a server's reply to the client. If the call failed because the tool is gone, return an error that says so.
+    """Return a server's reply, adapted to the client. If the call failed because the tool is gone, return that error.
 
     `limit`: bytes of text, 0 = no limit. `gone`: returns an error if the tool is gone, otherwise None. `reads`: the
     call was sent as resources/read. Raises JsonError if the answer has to be read and is not valid JSON.
     """
     # A client that does not support all kinds of parts may need substitutes.
     passes = not reads and KNOWN_PARTS.get(protocol) == ALL_PARTS
-    # Text is never longer than its JSON. Without a frame, its length is not known.
+    # A text is never longer than its JSON. Without a frame, its length is not known.
     is_short = 0 < len(reply.frame) <= limit and reply.frame.count(b"\\n") < LINES_MOST
     if reply.is_large and passes and (not limit or is_short):
         return reply
@@ -43,7 +43,7 @@ def fit_reply(
     if (failed or refused) and (missing := gone()) is not None:
         return Reply.of_result(error_result(missing, f"Error ({missing.code}): {missing}"))
     if not isinstance(result, dict) or task_of(result) is not None:
-        return reply  # clients with tasks get the task: the call's own result comes later
+        return reply  # an error, or a task for a client that supports tasks: the result of the call comes later
     fit = fitted(as_tool_result(result) if reads else result, protocol)
     if limit and not is_short:
         fit = paged(fit, limit, store)
@@ -71,7 +71,7 @@ def error_result(error: MultiMcpError, text: str) -> Result:
 
 
 def fitted(result: Result, protocol: str) -> Result:
-    """Return `result` with a list of parts that the revision defines, or `result` itself if it already has one.
+    """Return `result` with only parts that the revision defines, or `result` itself if nothing has to change.
 
     Other parts become text. Known parts get their missing members. Without parts, structured content becomes text.
     """
@@ -85,7 +85,7 @@ def fitted(result: Result, protocol: str) -> Result:
 
 
 def fitted_part(part: Any, protocol: str) -> Any:
-    """Return the part itself, a copy with its missing members, or text in its place."""
+    """Return the part if it fits the revision. Otherwise, return a copy with its missing members, or a text part."""
     known = KNOWN_PARTS.get(protocol)
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in _WANTED:
@@ -123,8 +123,8 @@ def _json(value: Any) -> str:
 
 
 def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, Any]:
-    """Return `result` with at most `limit` bytes of text, or `result` itself if it is short. If it is cut, keep its
-    whole text in `store`.
+    """Return `result` with at most `limit` bytes of text, or `result` itself if it is short enough. If text is cut,
+    keep the whole text in `store`.
 
     The first text that does not fit is cut, and later ones are left out. Parts that are not text stay. Structured
     content that is too long becomes text, unless the text already contains it.
@@ -149,7 +149,7 @@ def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, An
 
 
 def _says(part: Any, structured: str) -> bool:
-    """Return True if a part's text is `structured` as JSON, with any indentation."""
+    """Return True if a part's text is the same JSON as `structured`, with any whitespace between tokens."""
     text = _text_of(part)
     if text is None or not text.lstrip().startswith(structured[:1]):
         return False
@@ -160,9 +160,9 @@ def _says(part: Any, structured: str) -> bool:
 
 
 def _first_page(parts: list[Any], end: int) -> list[Any]:
-    """Return the parts of a result with the first `end` characters of its text.
+    """Return the parts of a result, with only the first `end` characters of their text.
 
-    The end of each part's text counts as one character.
+    A line break between the texts of two parts counts as a character.
     """
     shown: list[Any] = []
     for part in parts:
