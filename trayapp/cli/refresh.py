@@ -68,7 +68,7 @@ def print_outcomes(
 
 
 def change_text(outcome: Outcome) -> str:
-    """Return what changed, such as `2 tools added (a, b), 1 tool removed (c)`, and how many tools wait for approval."""
+    """Return a text such as `2 tools added (a, b), 1 tool removed (c)`, with the number of tools to approve, if any."""
     parts: list[str] = []
     for key, word in CHANGES:
         if names := outcome[key]:

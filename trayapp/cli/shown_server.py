@@ -78,7 +78,7 @@ def loading_code(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment_lines(server: ServerConfig) -> Iterator[str]:
-    """Yield the variables and headers that the entry sets, with their values. Secrets are redacted."""
+    """Yield lines with the variables and headers that the entry sets, and their values. Secrets are redacted."""
     loads = loading_code(server.env)
     for name, value in loads.items():
         yield f"with {_pair(name, value)} (decides which code is loaded)"
@@ -181,7 +181,7 @@ def blank_lines(server: ServerConfig) -> Iterator[str]:
 
 
 def decisive_lines(server: ServerConfig) -> Iterator[str]:
-    """Yield every fact that decides what the server does, with secrets redacted."""
+    """Yield lines with every fact that decides what the server does. Secrets are redacted."""
     yield redacted(starts(server)) if server.url is not None else command_line(server)
     yield from spelling_lines(server)
     yield from blank_lines(server)

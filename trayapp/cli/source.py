@@ -46,7 +46,7 @@ NAMED = 6  # the most tool names shown for each class of tools
 VALUE = "arg."  # prefix of a value's name in the panel's form
 _EACH_SESSION = "in the folder of each session, one process for each (scope: session)"
 _ANY_ADDRESS = "https://asked.invalid/"  # stands for a value that the user has not given yet
-Add = Callable[[str, dict[str, Any]], None]  # called with a server's name and entry
+Add = Callable[[str, dict[str, Any]], None]  # adds a server, given its name and entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Proposal:
 def add_source(what: str, answers: Answers, add: Add) -> None:
     """Add the servers that `what` names: a text, a file with the text, a name in the registry, or "-" for stdin.
 
-    Raises UnclearSourceError, and UsageError for answers that do not fit or that nobody can give.
+    Raises UnclearSourceError, and UsageError for answers that do not fit, or that are missing if nobody can be asked.
     """
     found, are_ways = proposals(what, here=answers.pick is None)
     if answers.pick is not None:
@@ -508,9 +508,9 @@ class Bundle:
 
     @contextmanager
     def unpacked(self, server: str) -> Iterator[None]:
-        """Unpack the bundle for the block, then record it in servers.lock. Raises MultiMcpError.
+        """Unpack the bundle, run the block, then record the bundle in servers.lock. Raises MultiMcpError.
 
-        If the block or the record fails, remove the folder again, unless it was there before.
+        If the block or the recording fails, remove the folder, unless it existed before.
         """
         there = self.folder.is_dir()
         unpack(self.archive, self.folder)

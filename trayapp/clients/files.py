@@ -97,7 +97,7 @@ def locate(client: Client, machine: Machine) -> ClientFile:
 
 
 def possible_files(client: Client, machine: Machine) -> dict[str, Path]:
-    """Return the possible paths of a client's file on this machine by template, best first."""
+    """Return template -> path, for each possible place of a client's file on this machine, best first."""
     templates = filter(machine.has, client.templates(machine.platform))
     return {template: machine.path(template) for template in templates}
 
@@ -124,7 +124,7 @@ def read_text(path: Path) -> str | None:
 
 
 def backup_of(path: Path, ending: str = BACKUP) -> Path:
-    """Return the path of a file's backup."""
+    """Return the path of a file's backup, with the suffix `ending`."""
     return path.with_name(path.name + ending)
 
 

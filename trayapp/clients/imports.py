@@ -24,7 +24,7 @@ from trayapp.model.config import SAMPLE, Config, ServerConfig, launch_hash, laun
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.text import count
 
-LONGEST_NAME = 100  # characters; leaves room in servers.yaml for a client's name or a number appended to it
+LONGEST_NAME = 100  # characters; a client's name or a number may be appended within the limit of servers.yaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def offer_text(made: Sequence[ImportOffer]) -> str:
 
 
 def duplicates(config: Config, context: ClientsContext) -> list[ImportOffer]:
-    """Return the servers that connected clients still start themselves although servers.yaml has them. Blocks."""
+    """Return the servers in servers.yaml that connected clients also start themselves, as offers. Blocks."""
     connected = {state.name for state in found_clients(context) if state.state == "connected"}
     made = offers(found_servers(context.machine).servers, {None: config})
     return [offer for offer in made if offer.there and offer.found.client.name in connected]

@@ -34,7 +34,7 @@ def project_file_for(folder: Path, home: Path) -> Path:
 
 
 def project_file_of(folder: Path) -> Path:
-    """Return the project file in exactly that folder, or the path to create one at. Blocks."""
+    """Return the project file in exactly that folder, not above it, or the path to create one at. Blocks."""
     return project_file_in(folder) or folder / OWN_FILE
 
 

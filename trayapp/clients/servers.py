@@ -34,8 +34,8 @@ _BESIDE = {"copilot-cli": ("settings.json", "config.json"), "gemini-cli": ("mcp-
 # https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp
 _LISTED = frozenset(("gemini-cli", "qwen-code"))
 USUAL_HOLDER = "mcpServers"
-PROJECTS = "projects"  # in Claude Code's file: settings for sessions in each folder
-LINES_TOLD_TO = 1_000_000  # characters; in a longer file, finding the lines would slow down the gateway
+PROJECTS = "projects"  # the key in Claude Code's file with the settings of each folder
+LINES_TOLD_TO = 1_000_000  # characters; in a longer file, locating the servers' lines would slow down the gateway
 EDITIONS_OF_CODE = frozenset(("vscode", "vscode-insiders", "vscodium"))
 _ALL_COUNT = frozenset(("opencode", "kilo"))  # clients that merge all of their files, later templates on top
 

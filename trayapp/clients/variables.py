@@ -77,7 +77,7 @@ def workspace_places(text: str) -> list[str]:
 
 
 def _input(asked: str, context: Context) -> str:
-    """Convert `${input:ID}` to a variable if it has a default and is not a password, else to a keyring reference."""
+    """Return what replaces `${input:ID}`: a variable if it has a default and is not secret, or a keyring reference."""
     known = context.inputs.get(asked, {})
     default = known.get("default")
     if isinstance(default, str) and known.get("password") is not True:
@@ -99,7 +99,7 @@ def _place(found: re.Match[str], context: Context) -> str:
 
 
 def _from_shell(text: str, windows: bool) -> tuple[str, list[str]]:
-    """Convert shell expansions; `$(command)` becomes `${cmd:command}`. Return the text and the expansions that stay."""
+    """Return the text in our syntax, with `$(command)` as `${cmd:command}`, and the shell expansions that stay."""
     parts: list[str] = []
     unknown: list[str] = []
     done = 0
@@ -125,7 +125,7 @@ def _from_shell(text: str, windows: bool) -> tuple[str, list[str]]:
 
 
 def _parameter(body: str, windows: bool) -> tuple[str | None, list[str]]:
-    """Convert the body of `${...}`. Return the result (None if the form is unknown) and the references that stay."""
+    """Return a shell's `${body}` in our syntax (None if the form is unknown), and the expansions in it that stay."""
     known = _PARAMETER.fullmatch(body)
     if known is None:
         return None, []

@@ -37,7 +37,7 @@ class RefreshEdit(NamedTuple):
 
 
 def merge_tools(text: str, found: Mapping[str, Mapping[str, ToolSwitch]]) -> RefreshEdit:
-    """Merge the result of a refresh into the text. `found` maps servers to their tools and the tools' switches.
+    """Merge the result of a refresh into the text. `found`: server -> tool -> the tool's switch.
 
     Tools that the file lacks are added as given, unless their names are too long for a key. In listed tools, only
     `stale` changes, never `enabled`. Tools that are not in `found` stay as they are.
