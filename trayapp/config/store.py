@@ -25,7 +25,10 @@ class ConfigStore:
         self._first_text = first_text
 
     def read(self) -> str | None:
-        """Return the text with its byte order mark, or None without a file. Raises StorageError, UnparsableError."""
+        """Return the text with its byte order mark, or None if the file is missing.
+
+        Raises StorageError or UnparsableError.
+        """
         data = read_bytes(self.path, MAX_BYTES)
         return None if data is None else decode(data, self.path.name)
 

@@ -145,7 +145,7 @@ def _runs(pid: int) -> bool:
     return True
 
 
-MOST_ENTRIES = 2000  # entries to examine in a folder that is granted piece by piece; more would slow down every start
+MOST_ENTRIES = 2000  # limit on entries to examine in a folder granted piece by piece; more would slow each start
 _CODE = re.compile(r"\.(?:pyz?|[cm]?[jt]sx?|sh|rb|php|pl|jar|lua)", re.IGNORECASE)
 _FIRST_LINE = 256  # bytes that Linux reads of a script's first line
 _PROJECT = ("package.json", "pyproject.toml", "pyvenv.cfg", ".git", "setup.py")
@@ -195,7 +195,7 @@ class Policy:
         return any(is_inside(path, one) or is_inside(one, path) for one in self.secrets)
 
     def allows(self, path: str, *, write: bool) -> bool:
-        """Return True if access to a real path is granted."""
+        """Return True if a real path may be read or, with `write`, also written."""
         if path in self.devices or any(is_inside(path, one) for one in self.write):
             return True
         return not write and any(is_inside(path, one) for one in self.read)
@@ -265,7 +265,7 @@ class _Grants:
     def given(self, paths: Iterable[str], *, write: bool = False) -> list[str]:
         """Return the real paths that are granted for these paths, outer folders first. `write`: for writing, too."""
         found: list[str] = []
-        for path in sorted(set(paths), key=len):  # outer folders before inner ones
+        for path in sorted(set(paths), key=len):  # outer folders first, so that links inside them are detected
             real = _found(path)
             if real is None or self._is_secret(real) or self._leads_out(path, real):
                 continue

@@ -58,7 +58,7 @@ class HostProxy:
         try:
             await self._serve(reader, writer)
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ValueError):
-            pass  # a failed connection concerns only that program
+            pass  # a failed connection affects only the program that opened it
         finally:
             self._open.discard(task)
             writer.close()

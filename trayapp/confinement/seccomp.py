@@ -147,7 +147,7 @@ def filter_program(
 
 
 def proxy_program(name: str) -> bytes:
-    """Return the filter for bubblewrap and its program if hosts are listed. The gateway makes and connects sockets."""
+    """Return the filter for bubblewrap and its program if hosts are listed. The gateway makes its sockets."""
     at = list(ARCHITECTURES).index(name)
     rules = [*_argument(0), (_JUMP_EQUAL, 0, 1, INET), (_RETURN, 0, 0, NOTIFY)]
     rules += [(_JUMP_EQUAL, 0, 1, INET6), (_RETURN, 0, 0, ERROR | errno.EACCES)]

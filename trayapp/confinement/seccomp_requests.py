@@ -59,7 +59,7 @@ class AttributeChanges:
         self.calls = {numbers[_AT]: name for name, numbers in ATTRIBUTES.items() if numbers[_AT] >= 0}
 
     def make(self, pid: int, call: int, arguments: Sequence[int]) -> int:
-        """Make the change that a process asked for by a system call. Return 0, or the error as a negative number."""
+        """Make the change that a process requested by a system call. Return 0, or the error as a negative number."""
         name = self.calls[call]
         try:
             opened, has_name = _opened(pid, name, arguments)
@@ -87,7 +87,7 @@ class AttributeChanges:
 
 
 def _opened(pid: int, name: str, arguments: Sequence[int]) -> tuple[int, bool]:
-    """Open the file that a call refers to. Return its descriptor, and True if the call names it. Raises OSError."""
+    """Open the file that a call refers to. Return its descriptor, and True if the call has its path. Raises OSError."""
     descriptor, path, flags = _OPERANDS[name]
     said = arguments[flags] if flags >= 0 else 0
     if said & ~(_NOT_FOLLOWED | _EMPTY_PATH):
@@ -207,7 +207,7 @@ class Requests:
         self._connected = connected
         self._refused = refused
         self._changes = changes
-        self._wanted: SimpleQueue[_Request | None] | None = None  # changes for the thread, from the first on
+        self._wanted: SimpleQueue[_Request | None] | None = None  # queue to the thread, once it runs
         self._trace = trace
         self._poll = select.poll()
         self._poll.register(listener, select.POLLIN)

@@ -101,7 +101,7 @@ def _start(confine: Callable[[], int], options: dict[str, Any], *, stays: bool) 
             return
         outcome.set_result((process, listener))
         if stays:
-            with suppress(ChildProcessError):  # the event loop already reaped it
+            with suppress(ChildProcessError):  # the event loop has already reaped the process
                 os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
     threading.Thread(target=start, name="confined start", daemon=True).start()

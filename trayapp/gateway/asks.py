@@ -422,7 +422,7 @@ _NOT_ALLOWED = {
 
 
 class NotAllowedError(MultiMcpError):
-    """Raised when the user did not allow a call or could not be asked. The hint is for the model."""
+    """Raised when a call was not allowed, for example because the user refused it. The hint is for the model."""
 
     def __init__(self, subject: Subject, code: str, wait_s: float = 0.0) -> None:
         why, hint = _NOT_ALLOWED[code]

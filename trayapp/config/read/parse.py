@@ -116,7 +116,7 @@ def _lined(text: str, document: dict[str, Any], levels: int) -> Mapping:
 
 
 def _size(value: Any, levels: int) -> int:
-    """Count a value and all values inside it. Raises ValueError if they are nested deeper than `levels`."""
+    """Return the number of values: a value and all inside it. Raises ValueError if nested deeper than `levels`."""
     inside = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
     if inside and not levels:
         raise ValueError("nested too deeply")

@@ -343,7 +343,7 @@ class Editor:
         self.expected = put(self.expected, path, outline_of(value))
 
     def _fill(self, slot: Slot, new: str) -> None:
-        """Write `new` in place of an empty or null value. Refuse if it has an anchor or no colon before it."""
+        """Write `new` in place of an empty value. Refuse if it has an anchor, or no colon in a block mapping."""
         at = self.layout.colon_end(slot.key)
         if at is None and slot.parent.flow:
             self.note(slot.key.end, slot.key.end, ":" + new)
@@ -441,7 +441,7 @@ def outline(node: Node | None) -> Any:
     found = kind(node)
     if found == "null":
         return NOTHING
-    if node.style in ("|", ">"):  # a value at the end of a file may lack its last line end, until a line is added
+    if node.style in ("|", ">"):  # at the end of a file, the value may lack its line end until a line is added
         return found, node.text.removesuffix("\n")
     return found, node.text.lower() if found == "bool" else node.text
 

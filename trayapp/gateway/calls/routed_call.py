@@ -41,7 +41,7 @@ from trayapp.wire.revisions import (
     with_result_type,
 )
 
-LATE_LOGS_S = 0.05  # log messages that a server on this machine sent with its answer arrive milliseconds after it
+LATE_LOGS_S = 0.05  # a local server's log messages arrive up to some milliseconds after the answer that they belong to
 MAX_ROUNDS = 10  # rounds of questions in one call, as in the SDKs
 
 _SERIALS = itertools.count()
@@ -121,7 +121,7 @@ class RoutedCall:
     def answered(self, reply: Reply) -> None:
         """Deliver the answer to the client, or keep it while the call is parked.
 
-        If the backend did not accept the request, for example because it had lost our session, send it once more.
+        If the backend did not accept the request, for example because it lost our session, send the request once more.
         """
         if self.parked:
             self._late = reply

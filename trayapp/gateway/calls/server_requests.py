@@ -153,7 +153,7 @@ class ServerRequests:
         if among is not None:
             calls = [call for call in calls if call.session in among]
         asking: dict[ClientSession | None, None] = dict.fromkeys(call.session for call in calls)
-        if not calls:  # the server may ask while it starts for waiting requests
+        if not calls:  # while a server starts for waiting requests, it may already ask
             asking = dict.fromkeys(s for s in self._services.sessions if connection.key in s.awaited_servers())
         if len(asking) > 1 or (connection.own_requests and asking):
             raise self._refusal(connection, method, _SEVERAL)
@@ -201,8 +201,8 @@ class ServerRequests:
     def give_up(self, connection: Connection, live: Live, session: ClientSession) -> None:
         """Record that a session gave up a call, for which an older server may still ask questions.
 
-        A connection that serves one request at a time is closed. Otherwise, a server that ignored the cancellation
-        would ask the client of the next request.
+        A connection that serves one request at a time is closed, because a server that ignored the cancellation would
+        ask the client of the next request.
         """
         if live.peer.modern:
             return
@@ -443,7 +443,7 @@ class _HeldQuestions:
         self._turns = asyncio.Lock()
         self._count = 0
         self._newest = 0.0  # when the last question arrived
-        self._next_at, self._calls = 0.0, 0  # after a refusal: when to refuse the next question, unless a call ended
+        self._next_at, self._calls = 0.0, 0  # after a refusal: earliest time of the next one, if no call has ended
 
     @asynccontextmanager
     async def turn(self, now: float) -> AsyncIterator[None]:

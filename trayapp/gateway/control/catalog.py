@@ -492,7 +492,7 @@ def costs(lists: ListResults) -> dict[str, Any]:
 
 
 def unused(found: dict[str, Any], since: float, called: Container[tuple[str, str]]) -> dict[str, Any]:
-    """Return `{"since", "tools", "tokens"}`: the tools without a call, the largest first.
+    """Return `{"since", "tools", "tokens"}`: the tools that were not called, the largest first.
 
     `found`: the result of `costs`. `called`: the tools called since `since`, a Unix time.
     If `since` is 0, no tool is returned.

@@ -319,7 +319,7 @@ class Approvals:
         }
 
     def take_orders(self, server: str, found: Mapping[str, tuple[str, tuple[Finding, ...]]]) -> None:
-        """Record the findings of `orders`. Judge the served tools with findings again."""
+        """Record the findings of `orders`, and update the verdict on each served tool that has any."""
         known, verdicts, settings = self.pins.of(server), self._verdicts.get(server, {}), self._settings()
         for name, (digest, findings) in found.items():
             pin, verdict = known.tools.get(name), verdicts.get(name)

@@ -244,7 +244,7 @@ class Catalog:
     def readable(self) -> dict[Key, Item]:
         """Return, by (server, URI), all that a tool call can read: the resources, and each skill's SKILL.md."""
         found = dict(self.resources)
-        for key, skill in self.skills.items():  # these are for clients that do not support skills
+        for key, skill in self.skills.items():  # for clients that do not support skills
             said = skill.get("frontmatter")
             about = said if isinstance(said, dict) else {}
             description = f"Skill. Read it before you do what it describes: {about.get('description') or ''}"

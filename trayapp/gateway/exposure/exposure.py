@@ -237,7 +237,7 @@ class Exposure:
 
     @cached_property
     def entries(self) -> dict[str, dict[Key, Item]]:
-        """Return all callable entries by server: tools, then resources as tools."""
+        """Return server -> key -> definition of everything callable: tools, then resources as tools."""
         found: dict[str, dict[Key, Item]] = {name: {} for name in self.servers}
         for key, item in {**{key: tool.item for key, tool in self.tools.items()}, **self.reads}.items():
             found[key[0]][key] = item
