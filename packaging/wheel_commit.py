@@ -24,7 +24,7 @@ class CommitHook(BuildHookInterface):  # type: ignore[misc]
             build_data["force_include"][str(path)] = "trayapp/commit"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Remove the commit file: everything in the folder of the wheel is released."""
+        """Remove the commit file from the wheel's folder, because every file there would be released."""
         (Path(self.directory) / "commit").unlink(missing_ok=True)
 
 

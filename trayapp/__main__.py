@@ -42,7 +42,7 @@ def dispatch(argv: list[str]) -> int:
     from trayapp.service.login_session import find_login_session
 
     find_login_session(os.environ)
-    if argv in (["start"], ["start", "--linger"]):  # turns into the gateway, which never needs click
+    if argv in (["start"], ["start", "--linger"]):  # this process becomes the gateway, which never needs click
         from trayapp.cli.run_gateway import run_start
 
         return run_start("--linger" in argv)

@@ -13,12 +13,12 @@ from devtools.steps import StepFailed, clean_environment, run, say
 
 NAME = "multi-mcp"
 SPEC = PACKAGING / "multi-mcp.spec"
-RELEASES = "MULTI_MCP_RELEASES"  # https address of the newest release, for published builds (service/version)
-EPOCH_ZERO = 315532800  # 1980-01-01, the earliest time in a zip file, for a source without history
+RELEASES = "MULTI_MCP_RELEASES"  # variable with the https address of the newest release, set for published builds
+EPOCH_ZERO = 315532800  # 1980-01-01, the earliest time that a zip file can hold: for a checkout without history
 
 
 def build_bundle(python: Path, work: Path, only: str = "") -> Path:
-    """Build all three programs, or one of them, into a folder below `work`. Return it. Raises StepFailed."""
+    """Build all three programs, or only `only`, below `work`. Return their folder. Raises StepFailed."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     environment = build_environment(work) | {"MULTI_MCP_ONLY": only}
@@ -61,7 +61,7 @@ def source_date() -> int:
 
 
 def git(*words: str) -> str:
-    """Return git's output for the checkout, or "" if it fails."""
+    """Run git in the checkout. Return its output, or "" if it fails."""
     try:
         done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
     except OSError:
@@ -70,7 +70,7 @@ def git(*words: str) -> str:
 
 
 def secrets_of_build(python: Path) -> list[bytes]:
-    """Return the folders that would identify the build machine: interpreter, checkout and home."""
+    """Return the folders that would identify the build machine (interpreter, checkout and home), longest first."""
     asked = subprocess.run([python, "-c", "import sys; print(sys.base_prefix)"], capture_output=True, text=True)
     prefix = Path(asked.stdout.strip() or "/usr")
     own = [str(ROOT), *([] if prefix in (Path("/usr"), Path("/usr/local")) else [str(prefix)])]

@@ -93,7 +93,7 @@ def filled(name: str, values: dict[str, str]) -> str:
 
 
 def zipped(data: bytes, target: Path) -> None:
-    """Write the data compressed. The file holds no name and no time, so each build gives the same bytes."""
+    """Write the data, gzip-compressed. The file holds no name and no time, so each build gives the same bytes."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(gzip.compress(data, 9, mtime=0))
 
@@ -106,7 +106,7 @@ def md5sums(root: Path) -> str:
 
 
 def set_modes(root: Path) -> None:
-    """Set the mode of folders and programs to 755 and of other files to 644, and all times to the source's."""
+    """Set the mode of folders and programs to 755 and of other files to 644, and all times to source_date()."""
     moment = source_date()
     for path in [root, *sorted(root.rglob("*"))]:
         if not path.is_symlink():

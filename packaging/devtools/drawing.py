@@ -67,7 +67,7 @@ def app_icon(size: int) -> Image.Image:
 
 @cache
 def drawing(name: str) -> Drawing:
-    """Return one of our drawings by name."""
+    """Return the drawing in assets/ with this name."""
     return read_drawing(ASSETS / f"{name}.svg")
 
 

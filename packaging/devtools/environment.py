@@ -50,7 +50,7 @@ def ensure_app() -> None:
 
 
 def _repaired() -> bool:
-    """Install this checkout into a broken .venv again, which needs no network. Return True if its program then runs."""
+    """Reinstall this checkout into a broken .venv, without the network. Return True if the program then runs."""
     say("repairing .venv")
     try:
         _install_checkout()
@@ -60,7 +60,7 @@ def _repaired() -> bool:
 
 
 def has_program() -> bool:
-    """Return True if the program in .venv runs, of whatever version."""
+    """Return True if the program in .venv runs, whatever its version."""
     try:
         done = subprocess.run([script(VENV, "multi-mcp"), "--version"], capture_output=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -83,7 +83,7 @@ def _swap(new: Path, old: Path) -> None:
 
 
 def _rename_inside(venv: Path, made_as: Path) -> None:
-    """Replace the old folder's path in scripts. Windows programs keep the old path, since they are run with -m."""
+    """In the scripts of `venv`, replace the path `made_as`. Windows programs keep it, since they are run with -m."""
     for path in script(venv, "python").parent.iterdir():
         if path.is_file() and not path.is_symlink() and b"\0" not in (text := path.read_bytes()):
             path.write_bytes(text.replace(str(made_as).encode(), str(venv).encode()))

@@ -85,7 +85,7 @@ def _lock_npm(folder: Path) -> None:
     lock = json.loads(target.read_text(encoding="utf-8"))
     locked = {path.rpartition("node_modules/")[2] for path in lock["packages"]}
     for package in lock["packages"].values():
-        for field in ("resolved", "funding"):  # npm needs neither: it finds a package by name and version
+        for field in ("resolved", "funding"):  # npm ci needs neither field: npm finds a package by name and version
             package.pop(field, None)
         # `npm ci` fails if an optional dependency has no entry of its own in the lock
         if optional := package.get("optionalDependencies"):

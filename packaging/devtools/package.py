@@ -21,7 +21,7 @@ CHECKSUMS = "SHA256SUMS"
 HATCHLING = ("-m", "hatchling", "build")
 TWINE = ("-m", "twine", "check", "--strict")
 CYCLONEDX = ("-m", "cyclonedx_py", "requirements", "--short-PURLs", "--output-reproducible", "--of", "JSON")
-SHOWN = 10  # names in an error message
+SHOWN = 10  # the most names that an error message lists
 PACKAGED = CACHE / "packaged"
 OF_PROGRAM = ("trayapp/**/*.py", "assets/*.svg", "assets/*.png", "packaging/devtools/*.py", "packaging/programs/*.py")
 OF_PACKAGE = ("packaging/linux/*", "packaging/*.spec", "packaging/requirements*.txt")
@@ -100,7 +100,7 @@ def differences(one: Path, other: Path) -> list[str]:
 
 
 def listed(names: list[str]) -> str:
-    """Return the first names, and how many more there are."""
+    """Return the first names as text, and how many more there are."""
     return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 

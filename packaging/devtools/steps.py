@@ -27,7 +27,7 @@ class StepFailed(Exception):
 
 @contextlib.contextmanager
 def optional(what: str) -> Iterator[None]:
-    """Report a failed step and continue: the tests that need it skip. On CI, raise the StepFailed."""
+    """Report a StepFailed from the block and continue: tests that need the step are skipped. On CI, raise it."""
     try:
         yield
     except StepFailed as failure:
@@ -80,7 +80,7 @@ def is_stamped(folder: Path, name: str, value: str) -> bool:
 
 @contextlib.contextmanager
 def stamping(folder: Path, name: str, value: str) -> Iterator[None]:
-    """Remove the stamp, let the block do the work, then write the stamp. An interrupted step leaves no stamp."""
+    """Remove the stamp of the step `name`, run the block, then write the stamp. An interrupted step leaves no stamp."""
     stamp = folder / f"{name}.{STAMP_NAME}"
     stamp.unlink(missing_ok=True)
     yield
@@ -90,7 +90,7 @@ def stamping(folder: Path, name: str, value: str) -> Iterator[None]:
 
 
 def once(folder: Path, name: str, value: str, work: Callable[[], None]) -> None:
-    """Do the work that completes the step `name` in that folder, unless this or another process already did."""
+    """Run `work`, in one process at a time, unless the step `name` is already stamped with `value` in `folder`."""
     if is_stamped(folder, name, value):
         return
     with installing(folder):
@@ -103,7 +103,7 @@ def once(folder: Path, name: str, value: str, work: Callable[[], None]) -> None:
 
 @contextlib.contextmanager
 def installing(folder: Path) -> Iterator[None]:
-    """Let one process at a time install into that folder. The lock always ends with the process."""
+    """Hold the folder's lock during the block, after waiting for it if needed. The lock never outlives its process."""
     CACHE.mkdir(exist_ok=True)
     with (CACHE / f"{folder.name}.lock").open("a+b") as lock:
         if not _try_lock(lock.fileno()):

@@ -6,7 +6,7 @@ It imports only os and sys.
 import os
 import sys
 
-TYPE_CHECKING = False  # like typing's, whose import takes too long
+TYPE_CHECKING = False  # replaces typing.TYPE_CHECKING: importing typing takes too long
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 

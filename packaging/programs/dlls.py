@@ -1,11 +1,11 @@
-"""The removal of our libraries' folder from what child processes inherit, on Windows.
+"""On Windows, keeps child processes from searching our folder for DLLs.
 
-It imports nothing that slows a start on another system.
+This module imports nothing that slows a start on another system.
 """
 
 import sys
 
-TYPE_CHECKING = False  # like typing's, whose import takes too long
+TYPE_CHECKING = False  # replaces typing.TYPE_CHECKING: importing typing takes too long
 if TYPE_CHECKING:
     from typing import Any
 

@@ -88,7 +88,7 @@ class Account:
         """Return the Authorization value for a request to `asked`, or None if there is no token for that address.
 
         A token that is about to expire is renewed first. Raises SignInError if an expired token cannot be renewed now.
-        Return None if it can never be renewed.
+        Return None if an expired token can never be renewed.
         """
         if not covers(self.url, asked, whole_origin=whole_origin):
             return None
@@ -123,7 +123,7 @@ class Account:
         return self._grant.header if self._grant else None
 
     def _is_within(self, moment: float, seconds: float) -> bool:
-        """Return True if the moment was less than `seconds` ago. False if the clock was set back since."""
+        """Return True if the moment was less than `seconds` ago, False if the clock has been set back since then."""
         return 0 <= self._now() - moment < seconds
 
     def require_scope(self, scope: str | None) -> None:
@@ -164,7 +164,7 @@ class Account:
         return self._grant
 
     async def take(self, grant: Grant) -> None:
-        """Store the grant of a new sign-in."""
+        """Store and use the grant of a new sign-in."""
         self.wanted, self._failed = None, None
         await self._keep(grant, asked=True)
 
@@ -177,7 +177,7 @@ class Account:
 
     @property
     def status(self) -> SignInStatus | None:
-        """Return the state to show; None if the sign-in was not read yet, perhaps because the keyring is locked."""
+        """Return the state to show; None if the sign-in has not been read yet, perhaps due to a locked keyring."""
         if not self._loaded and (self.unread is None or self.is_locked):
             return None
         from trayapp.model.status import SignInStatus  # loaded at its first use
@@ -234,9 +234,10 @@ class Account:
         self._changed()
 
     async def _renewed(self, grant: Grant) -> str | None:
-        """Renew `grant`, in one renewal for all callers, unless another grant replaced it.
+        """Renew `grant` unless another grant has replaced it. All callers share one renewal.
 
-        Return the Authorization value, or None if the grant is lost. Raises SignInError.
+        Return the Authorization value, or None if the grant is lost. Raises SignInError, without a new attempt shortly
+        after a failed one.
         """
         if self._failed is not None and self._is_within(self._failed[0], RENEW_PAUSE_S):
             raise self._failed[1].with_traceback(None)
@@ -358,7 +359,7 @@ class Accounts:
         return self._accounts[key]
 
     def status(self, url: str, name: str = "") -> SignInStatus | None:
-        """Return the account's state to show, or None if it was not read yet (see `Account.status`)."""
+        """Return the account's state to show, or None if it has not been read yet (see `Account.status`)."""
         account = self._accounts.get(account_key(url, name))
         return account.status if account else None
 
@@ -407,11 +408,11 @@ class Accounts:
         return await login.renew(grant, self._now)
 
     async def _run(self, key: AccountKey, sign_in: SignIn) -> None:
-        """Run one sign-in from start to end. This is the boundary at which its failure stops."""
+        """Run one sign-in from start to end. Exception boundary: its failure affects nothing else."""
         name = sign_in.target.server
         outcome: SignInError | None = SignInError("The gateway is ending", "Try again")
         try:
-            from trayapp.auth.callback import listening  # imported at the first sign-in, since it contains a whole page
+            from trayapp.auth.callback import listening  # only a sign-in needs it, and it has a whole page
 
             async with listening(name, sign_in.target.callback_port) as callback:
                 sign_in.open(callback)
@@ -433,7 +434,7 @@ class Accounts:
             sign_in.end(outcome)
 
     async def _flow(self, sign_in: SignIn, callback: Callback) -> SignInError | None:
-        """Run the OAuth flow for at most EXPIRES_S. Return its error, if any: a task group would wrap a raised one."""
+        """Run the OAuth flow for at most EXPIRES_S. Return its error or None: a task group would wrap an exception."""
         target = sign_in.target
         account = self.of(*target.key)
         hint = f"Start again: multi-mcp auth {target.server}"

@@ -22,7 +22,7 @@ import anyio.abc
 from trayapp.auth.grant import SignInError
 
 Outcome = Literal["success", "denied", "error", "unknown"]
-DETAIL_MAX = 240  # characters of an error that the page shows
+DETAIL_MAX = 240  # longest error text that the page shows, in characters
 _MARKS: dict[Outcome, str] = {
     "success": '<path d="M20 33.5l8.5 8.5L45 25"/>',
     "denied": '<path d="M20 32h24"/>',
@@ -76,7 +76,7 @@ log = logging.getLogger(__name__)
 PATH = "/callback"
 HOST = "127.0.0.1"
 READ_S = 10.0  # limit on the wait for a request: browsers open spare connections
-HEAD_MAX = 32 * 1024  # bytes of a request; codes and states have a few hundred
+HEAD_MAX = 32 * 1024  # limit on a request's head, in bytes; codes and states have a few hundred
 SHOWN_S = 3.0  # time for the browser to receive the page after the outcome is decided
 DENIED = "access_denied"  # RFC 6749 4.1.2.1
 REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 410: "Gone"}
@@ -92,7 +92,7 @@ class Expected(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationResponse:
-    """The parameters that the browser returned with. State and issuer are already checked."""
+    """The parameters of a successful answer. State and issuer are already checked."""
 
     code: str = field(repr=False)
     state: str = field(repr=False)
@@ -119,7 +119,7 @@ class Callback:
         self._expected = expected
 
     async def answer(self) -> AuthorizationResponse:
-        """Wait for the answer. Raises SignInError if it is an error, has no code, or comes from another issuer."""
+        """Wait for the answer and return it. Raises SignInError for an error, a missing code or a wrong issuer."""
         await self._come.wait()
         assert self._answer is not None
         if isinstance(self._answer, SignInError):
@@ -187,7 +187,7 @@ class Callback:
         return SignInError(title, "Try again")
 
     async def serve(self, stream: anyio.abc.SocketStream) -> None:
-        """Serve one connection from any local program. This is the boundary at which its failure stops."""
+        """Serve one connection from any local program. Exception boundary: its failure affects no other connection."""
         try:
             async with stream:
                 head = await _head(stream)
@@ -242,7 +242,7 @@ async def listening(server: str, port: int = 0) -> AsyncIterator[Callback]:
 
 
 async def _head(stream: anyio.abc.SocketStream) -> bytes | None:
-    """Read the head of a request. Return None if it is too slow or too large."""
+    """Read a request up to the end of its head, and return the bytes, or None if it is too slow or too large."""
     data = b""
     with anyio.move_on_after(READ_S):
         while b"\r\n\r\n" not in data and len(data) <= HEAD_MAX:

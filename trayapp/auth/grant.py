@@ -14,9 +14,9 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from trayapp.model.errors import ExitCode, MultiMcpError
 
-LEFT_ALONE = "/?%:@!$&'()*+,;=~-._"  # characters of an address that need no escape, or are already escaped
+LEFT_ALONE = "/?%:@!$&'()*+,;=~-._"  # characters of an address that stay as they are when it is escaped
 KEY_HEX = 32  # hex digits of an address's SHA-256 in the name of its record
-RENEW_AHEAD_S = 60.0  # time before expiry, at most a fifth of the lifetime, for slow requests and differing clocks
+RENEW_AHEAD_S = 60.0  # renew this long before expiry, at most a fifth of the lifetime: clocks differ
 LONGEST_LIFE_S = 10 * 365 * 86_400.0
 LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999
 # The source of a client: our registration (RFC 7591), the user, or a metadata document.
@@ -163,7 +163,7 @@ def canonical(url: str) -> str:
     """
     parts = urlsplit(url.strip())
     scheme, host = parts.scheme.lower(), (parts.hostname or "").rstrip(".")
-    with suppress(UnicodeError):  # an invalid host stays as it is, and then matches no request
+    with suppress(UnicodeError):  # an invalid host is kept, and the address matches no request
         host = host if host.isascii() else host.encode("idna").decode()  # in the form in which it is sent
     host = f"[{host}]" if ":" in host else host
     port = "" if parts.port in (None, {"http": 80, "https": 443}.get(scheme)) else f":{parts.port}"

@@ -33,9 +33,9 @@ from trayapp.config.urls import is_inside
 from trayapp.model.reasons import reason_of
 from trayapp.model.redact import redacted
 
-WORDS_MAX = 200  # characters of another program's text that an error quotes
+WORDS_MAX = 200  # the most characters of another program's text that an error quotes
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
-ANSWER_MOST = 1 << 20  # decoded bytes of an answer; real answers have a few KB
+ANSWER_MOST = 1 << 20  # limit on an answer's decoded bytes; real answers have a few KB
 _OF_THE_WAY = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # headers of the encoded body
 WELL_KNOWN = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
 NO_REGISTRATION = "Register multi-mcp there yourself, then set client_id and client_secret in the server's entry"
@@ -48,7 +48,7 @@ LOST = frozenset(("invalid_grant", "invalid_client", "unauthorized_client", "uns
                   "invalid_target"))  # fmt: skip  # RFC 6749 5.2, RFC 8707 2: a retry would have the same result
 ACCEPT = {"accept": "application/json, text/event-stream"}
 trusted_certificates = cache(httpx2.create_ssl_context)  # httpx2's default trust store; loading it takes 50 ms
-PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}  # harmless; the 401 that answers it leads to the sign-in service
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}  # harmless; a 401 response names the sign-in service
 
 
 async def authorize(
@@ -61,8 +61,8 @@ async def authorize(
 ) -> Grant:
     """Run the whole sign-in, from discovery to tokens, and return the grant. Raises SignInError.
 
-    `show` gets the address to open, and `callback` its answer. `before` is the account's last grant, `wanted` the
-    scopes that a refused request needed.
+    `show` is called with the address to open, and `callback` receives the answer. `before` is the account's last grant.
+    `wanted` holds the scopes that a refused request needed.
     """
     provider = _Provider(target, callback, show, before)
     last: list[httpx2.Response] = []
@@ -256,7 +256,7 @@ class _Provider(OAuthClientProvider):
         return httpx2.Response(200, json=metadata, request=response.request)
 
     def as_found(self) -> None:
-        """Restore the issuer's own name: the `iss` of an answer is compared with it (RFC 9207)."""
+        """Restore the name that the issuer gives itself: the `iss` of an answer is compared with it (RFC 9207)."""
         metadata = self.context.oauth_metadata
         if self._own_issuer is not None and metadata is not None:
             known = {**metadata.model_dump(mode="json"), "issuer": self._own_issuer}
@@ -317,7 +317,7 @@ class _Provider(OAuthClientProvider):
         return await super()._exchange_token_authorization_code(auth_code, code_verifier)
 
     def _choose_method(self) -> None:
-        """Choose how a client with a secret authenticates, unless that is known. The default is basic (RFC 8414)."""
+        """Choose how a client with a secret authenticates, if not known yet. The default is basic (RFC 8414)."""
         client, metadata = self.context.client_info, self.context.oauth_metadata
         if client is None or client.token_endpoint_auth_method or not client.client_secret:
             return

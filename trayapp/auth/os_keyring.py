@@ -49,7 +49,7 @@ class KeyringEntries:
         self.limit: int | None = WINDOWS_LIMIT if sys.platform == "win32" else None
 
     def get(self, name: str) -> str | None:
-        """Return the text under that name, or None if there is none, or no collection to read from."""
+        """Return the text stored under that name, or None if it does not exist or there is no collection."""
         if _collection_locked() is None:
             return None  # the backend would ask the user to create a collection just to read from it
         text: str | None = self._ask("get_password", f"{self._service}:{name}", USER)
@@ -70,7 +70,7 @@ class KeyringEntries:
 
     @staticmethod
     def _ask(question: str, *words: str) -> Any:
-        """Call a method of the chosen backend. At this boundary, all its failures become KeyringUnavailableError."""
+        """Return the result of a backend method. At this boundary, all its failures become KeyringUnavailableError."""
         try:
             backend = _backend()
             if not type(backend).__module__.startswith(UNFIT):
@@ -132,7 +132,7 @@ async def secret_service_signals() -> AsyncGenerator[None]:
     if sys.platform in ("win32", "darwin") or not os.environ.get("DBUS_SESSION_BUS_ADDRESS"):
         return
     try:
-        await anyio.to_thread.run_sync(import_module, "jeepney.io.asyncio")  # outside the event loop
+        await anyio.to_thread.run_sync(import_module, "jeepney.io.asyncio")  # not in the event loop
         from jeepney import MatchRule, MessageType, message_bus
         from jeepney.io.asyncio import open_dbus_connection
 
@@ -157,7 +157,7 @@ PLAIN = "1:"  # prefix of a text that fits in its entry
 MANIFEST = "2:"  # prefix of a manifest: {"gen", "parts", "sum"}
 READS = 3  # attempts to read a text that another process is writing
 GENERATIONS = 2  # alternating sets of parts: a write replaces the parts that an interrupted one left
-MAX_PARTS = 10_000  # a manifest with more is not ours
+MAX_PARTS = 10_000  # the most parts of a text; a manifest with more is not ours
 
 
 class Entries(Protocol):

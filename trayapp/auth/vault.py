@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 DEADLINE_S = 60.0  # time for the user to answer a dialog that they requested
 QUIET_S = 10.0  # time for an access without a dialog, which a keyring answers in milliseconds
-SAME_WISH_S = 2.0  # after the user closed a dialog, the time during which the same request shows no other
+SAME_WISH_S = 2.0  # after the user closed a dialog, the time during which the request shows no further dialog
 CHECK_AGAIN_S = 10.0  # after a refusal, the time during which the keyring is tried again only at the user's request
 KEEP_AGAIN_S = 30.0  # time until the next check of a keyring that refused; it doubles after each check
 KEEP_LONGEST_S = 600.0
@@ -61,7 +61,7 @@ class Secrets:
 
 
 class Vault:
-    """Records by key. `changed` is called on the event loop when `state` changes."""
+    """Stored records by key. `changed` is called on the event loop when `state` changes."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Vault:
         self._relisted: dict[str, bool] = {}  # names not yet added to the stored list (True) or removed from it (False)
         self._unavailable = asyncio.Event()  # set while something is only in memory, or could not be read
         self._refused_at = 0.0
-        self._closed_at = -math.inf  # when an access failed for which the keyring may have shown its dialog
+        self._closed_at = -math.inf  # when the last access failed that may have shown the keyring's dialog
 
     def use(self, records: Records) -> None:
         """Use another store from now on. Records in the old one stay there."""
@@ -144,7 +144,7 @@ class Vault:
         return bool(self._unstored or self._relisted) or self.refused is not None
 
     async def follow(self, signals: Callable[[], AsyncGenerator[None]]) -> None:
-        """Retry whenever the keyring signals a change while it is unavailable. Runs as a task.
+        """Retry storing whenever the keyring signals a change while it is unavailable. Runs as a task.
 
         `signals` yields after each change. Once it ends, so does the task.
         """
@@ -233,18 +233,21 @@ class Vault:
         return True
 
     async def _change(self, put: Callable[[Records], None], asked: bool, *, writing: bool) -> bool:
-        """Run `put` in the thread. Return False if that is not possible now."""
+        """Run `put` in the keyring thread. Return False if the keyring is unavailable."""
         try:
             await self._do(put, asked, writing=writing)
         except KeyringUnavailableError:
             return False
-        except asyncio.CancelledError:  # nobody waits any longer; the next try shows whether it was stored
+        except asyncio.CancelledError:  # no caller waits; the next attempt shows whether it was stored
             self._unavailable.set()
             raise
         return True
 
     async def _do(self, work: Callable[[Records], Value], asked: bool, *, writing: bool = False) -> Value:
-        """Run `work` in the thread, within the deadline. Raises KeyringUnavailableError."""
+        """Run `work` in the keyring thread within the deadline, and return its result.
+
+        Raises KeyringUnavailableError, without a new attempt shortly after a refusal.
+        """
         since, pause_s = (self._closed_at, SAME_WISH_S) if asked else (self._refused_at, CHECK_AGAIN_S)
         if self.refused is not None and self._now() - since < pause_s:
             raise self.refused.with_traceback(None)
@@ -285,7 +288,10 @@ class _Worker:
         self._stuck: Future[object] | None = None  # a call that exceeded its deadline
 
     async def run(self, job: Callable[[], Value], deadline_s: float) -> Value:
-        """Run `job` in the thread. Raises KeyringUnavailableError after `deadline_s`, or while an earlier job hangs."""
+        """Run `job` in the thread and return its result.
+
+        Raises KeyringUnavailableError after `deadline_s`, or if an earlier job hangs.
+        """
         if self._stuck is not None and not self._stuck.done():
             raise _no_answer()
         if self._thread is None:
@@ -306,7 +312,7 @@ class _Worker:
             self._jobs.put(None)
 
     def _serve(self) -> None:
-        """Run jobs in the thread. This is the boundary at which an exception goes back to its caller."""
+        """Run jobs in the thread until close. Exception boundary: a job's exception is passed to its caller."""
         while (asked := self._jobs.get()) is not None:
             future, job = asked
             if not future.set_running_or_notify_cancel():

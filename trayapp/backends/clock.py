@@ -29,11 +29,11 @@ class Clock(Protocol):
         """Wait until `now` has advanced by `seconds`."""
 
     async def beat(self, period_s: float, within_s: float = 0.0) -> None:
-        """Wait for the next multiple of `period_s`, or for the last one within `within_s` seconds if that is later."""
+        """Wait for the next multiple of `period_s`, or for the last multiple within `within_s` if that is later."""
 
 
 def beat_after(now: float, period_s: float, within_s: float = 0.0) -> float:
-    """Return the next multiple of the period after `now`, or the last one within `within_s` if that is later."""
+    """Return the next multiple of the period after `now`, or the last multiple within `within_s` if that is later."""
     return (math.floor((now + max(0.0, within_s - period_s)) / period_s + EARLY) + 1) * period_s
 
 

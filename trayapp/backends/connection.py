@@ -60,7 +60,7 @@ class Observer(Protocol):
         """Pass on a notification that the connection does not handle. `about` is the same as in context.Inbound."""
 
     async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:
-        """Answer a request of the server, except ping. Raises RpcError."""
+        """Return the result of a server's request other than ping. Raises RpcError."""
 
 
 class _Attempt:
@@ -98,7 +98,7 @@ class Connection:
         self.in_flight = 0
         self.tasks: dict[str, float] = {}  # id of an unfinished task -> clock time when the server may forget it
         self.open_calls: dict[Call, None] = {}  # sessions' calls in flight, in the order in which they began
-        self.announced: dict[str, set[Call]] = {}  # list_changed method -> calls in flight then; {} once lists are read
+        self.announced: dict[str, set[Call]] = {}  # list_changed method -> calls that may be its cause; {}: lists read
         self.own_requests = 0  # calls in flight from the command line or the gateway itself
         self.calls = 0
         self.last_used: float | None = None  # clock time
@@ -500,7 +500,7 @@ class Connection:
             starts = maintenance is None or not maintenance.lists_settled.is_set()
             if starts and not self.used_since_connected:  # a call, too, may change the lists
                 self.changes_at_start = True
-            if self._has_answered:  # no call causes a change that is announced during the start
+            if self._has_answered:  # a change announced during the start has no call as its cause
                 self.announced.setdefault(method, set()).update(self.open_calls if about is None else {about})
             if maintenance is not None:
                 maintenance.lists_changed()
