@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 LOG_TAIL = 1 << 20  # bytes to read at the end of a log
 WARNINGS = 20  # most gateway warnings to show above a server's own log
-BY = "the tray"  # the name under which the tray answers an ask, shown in the error for a later answer
+BY = "the tray"  # sent with each answer to an ask, and shown in the error if the ask is answered again
 VERB_S = 30.0  # time limit of a verb
 TAKE_OVER_S = 180.0  # time limit of an import that may store secrets: the user may have to unlock the keyring
 
@@ -34,8 +34,8 @@ TAKE_OVER_S = 180.0  # time limit of an import that may store secrets: the user 
 class ActionServices:
     """The operations that actions use. All may block and raise MultiMcpError. Tests replace them with fakes."""
 
-    ask: Callable[[str, dict[str, Any]], Any]  # sends a control request, without a time limit
-    run: Callable[[Sequence[str], float], Any]  # runs a verb of the command line, with a time limit in seconds
+    ask: Callable[[str, dict[str, Any]], Any]  # sends a control request and returns its answer; no time limit
+    run: Callable[[Sequence[str], float], Any]  # runs a CLI verb with a time limit in seconds, and returns its JSON
     command: Callable[[CommandKind], None]
     create_file: Callable[[], None]  # creates the first servers.yaml
     open_file: Callable[[Path], None]
@@ -46,7 +46,7 @@ class ActionServices:
     shim: list[str]
     version: str
     view: Callable[[], TrayView]  # returns the current view
-    changed: Callable[[], None]  # call it after a change that no snapshot shows
+    changed: Callable[[], None]  # called after a change that no snapshot shows
     quit: Callable[[], None]
 
 
@@ -124,7 +124,7 @@ class Actions:
         return answer
 
     def _sign_in(self, server: str) -> Notice:
-        """Open the sign-in page of a server, and wait until the user has signed in or the gateway gives up."""
+        """Sign in to a server in the browser. Return the result once the user has signed in or the gateway gives up."""
         begun = self._means.ask(control.LOGIN, {"server": server})
         if begun["url"] is None:  # the tokens were in the keyring, which the user has just unlocked
             return outcomes.signed_in(server, begun["outcome"])
@@ -136,7 +136,7 @@ class Actions:
         return outcome_notice(f"Signed out of {texts.name(server)}", "Its tokens were deleted from this computer.")
 
     def _unlock(self, _: str) -> Notice:
-        """Unlock the keyring. The desktop's own dialog asks for the password."""
+        """Unlock the keyring with the desktop's own password dialog. Raises MultiMcpError if it stays locked."""
         error = self._means.ask(control.KEYRING, {"unlock": True}).get("error")
         if error:
             closed = "Its dialog was closed. To open it again, choose Unlock in the menu."
@@ -145,7 +145,7 @@ class Actions:
         return outcome_notice("The keyring is unlocked", "Sign-ins are kept there.")
 
     def _show_changes(self, server: str) -> None:
-        """Show a server's changed and suspicious tools in a text file. A later approval covers only these."""
+        """Show a server's changed and suspicious tools in a text file. `_approve` then approves only these."""
         rows = self._means.ask(control.APPROVALS, {"server": server})["rows"]
         name = Path("changes", log_name(server)).with_suffix(".txt")
         file = self._written(name, outcomes.changes_text(server, rows), f"multi-mcp approve {server}")
@@ -153,17 +153,17 @@ class Actions:
         self._means.open_file(file)
 
     def _approve(self, server: str) -> Notice:
-        """Approve only the changes that were shown to the user."""
+        """Approve only the changes that were shown to the user. Raises MultiMcpError if none were."""
         if not self._shown.get(server):
             raise MultiMcpError("The change has not been shown yet", f"Choose {texts.SHOW_CHANGES} first")
         return outcomes.approved(server, self._means.ask(control.APPROVE, {"tools": self._shown.pop(server)}))
 
     def _allow(self, ask: str, answer: str) -> None:
-        """Allow an ask. Raises MultiMcpError if it was already answered."""
+        """Allow an ask (`answer`: once, session or always). Raises MultiMcpError if it was already answered."""
         self._means.ask(control.ALLOW, {"id": ask, "answer": answer, "by": BY})
 
     def _open_asked(self, ask: str) -> None:
-        """Open the page that a server's ask refers to. Opening it allows the ask."""
+        """Open the page that a server's ask refers to, and allow the ask. Raises MultiMcpError if no browser opens."""
         url = next((row["url"] for row in self._means.ask(control.ASKS, {})["asks"] if row["id"] == ask), None)
         if url is not None:
             self._open_url(url, "Show the address with: multi-mcp asks")
@@ -192,10 +192,9 @@ class Actions:
         self._means.open_file(file)
 
     def _show_log(self, server: str) -> None:
-        """Show the gateway's warnings about a server, then the server's log: a server that hangs does not log why.
+        """Show a server's log below the gateway's warnings about it: a server that hangs does not log the cause.
 
-        A server with a `url`, for example, has no log of its own. In this case, show the lines about it in the
-        gateway's log.
+        If the server has no log, for example because it has a `url`, show the gateway's log lines about it.
         """
         file = self._means.paths.log_dir / SERVER_LOGS / log_name(server)
         own, gateway = (last_lines(log, LOG_TAIL) for log in (file, self._means.paths.log_dir / GATEWAY_LOG))
@@ -233,11 +232,14 @@ class Actions:
         return self._written(Path("check.txt"), text, "multi-mcp doctor")
 
     def _diagnostics(self) -> str:
-        """Return the findings of `multi-mcp doctor`. They contain no secrets."""
+        """Return a text with our version and the findings of `multi-mcp doctor`. It contains no secrets."""
         return outcomes.diagnostics(self._means.version, self._means.run(["doctor"], VERB_S))
 
     def _written(self, name: Path, text: str, command: str) -> Path:
-        """Write a text for the user to the cache folder. On failure, the hint names `command`, which prints it."""
+        """Write a text for the user to the cache folder. Return the file.
+
+        Raises MultiMcpError, whose hint names `command`, which prints the text.
+        """
         file = self._means.paths.cache_dir / name
         try:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -262,7 +264,10 @@ class Actions:
         return offered_of(self._means.run(["import", kind, "--dry-run"], VERB_S), known=kind == "--doubled")
 
     def _chosen(self, kind: str, key: str) -> tuple[Offered, ...]:
-        """Return the offered servers. Raises MultiMcpError if they differ from those the user agreed to (`key`)."""
+        """Return the servers that `import` offers with the option `kind`.
+
+        Raises MultiMcpError if their offer_key is not `key`, that of the servers that the user was shown.
+        """
         offered = self._offered(kind)
         if offer_key(offered) != key:
             self._means.changed()
@@ -277,6 +282,7 @@ class Actions:
     def _take_over(self, key: str, how: str) -> Notice:
         """Copy the offered servers to servers.yaml. The AI tools' files stay unchanged.
 
+        `key`: the offer_key of the servers that the user was shown.
         `how`: `--keyring` to store their secrets in the keyring, or `--clear` to keep them in clear text.
         """
         offered = self._chosen("--first", key)

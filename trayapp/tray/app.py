@@ -31,16 +31,19 @@ log = logging.getLogger(__name__)
 
 RENEWS = "SIGUSR1"  # sent by an installer that replaced the program (packaging/linux/postinst)
 ENDS = ("SIGTERM", "SIGINT", "SIGHUP")  # SIGHUP: the terminal was closed
-LOOK_AGAIN_S = 2.0  # panels report one opening of the menu several times, and each look starts up to three processes
-ENDED_BY = "quit"  # the request of `multi-mcp quit`
-QUIT_S = 30.0  # the gateway's own shutdown takes at most half of this
+LOOK_AGAIN_S = 2.0  # panels may report one opening of the menu several times, and each look may start processes
+ENDED_BY = "quit"  # the request that `multi-mcp quit` sends
+QUIT_S = 30.0  # limit on ending the gateway, whose own shutdown takes at most half of this
 
 
 class NoticeDisplay(Protocol):
     """The interface for showing notifications."""
 
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
-        """Show a notice, replacing the one with the same key. Return False if nothing displays it. May block."""
+        """Show a notice, replacing the one with the same key. Return False if nothing displays it. May block.
+
+        `click` gets the action that the user chooses.
+        """
 
     def withdraw(self, key: str) -> None:
         """Withdraw the notice with that key if the system supports this."""
@@ -56,7 +59,7 @@ class TrayPlatform(NoticeDisplay, Protocol):
         """Return the picture for a kind, in the form that the icon accepts."""
 
     def label(self, text: str) -> str:
-        """Escape the characters of a menu text that the system would interpret."""
+        """Return a menu text in which the characters that the system would interpret are escaped."""
 
 
 class StateSources:
@@ -85,7 +88,7 @@ class StateSources:
         """Update what no snapshot shows: the AI tools, their servers, and start at login. Blocks."""
         is_on, clients = self._start_at_login(), self._find_clients()
         offered = () if self._nothing_to_offer else self._find_servers("--first")
-        self._nothing_to_offer = offered == ()  # after one empty offer, never offer again
+        self._nothing_to_offer = offered == ()  # after one empty offer, never search again
         doubled = self._find_servers("--doubled") if any(client.connected for client in clients) else ()
         self._change(autostart=is_on, clients=clients, offered=offered or (), doubled=doubled or ())
 
@@ -103,7 +106,7 @@ class StateSources:
         return (before.child, before.hangs) != (now.child, now.hangs)
 
     def _change(self, **changes: Any) -> TrayState:
-        """Change fields of the state. Return the previous state."""
+        """Replace fields of the state. Return the previous state."""
         with self._lock:
             before, self._state = self._state, replace(self._state, **changes)
         return before
@@ -114,7 +117,7 @@ class StateSources:
 
 
 def state_of(seen: SupervisorView) -> TrayState:
-    """Convert the supervisor's view to a TrayState. If the snapshot cannot be read, `error` reports that instead."""
+    """Return the supervisor's view as a TrayState. If its snapshot cannot be read, `error` has the reason instead."""
     state = TrayState(child=seen.state, error=seen.error, hangs=seen.hangs)
     try:
         return replace(state, snapshot=Snapshot.from_json(seen.snapshot) if seen.snapshot is not None else None)
@@ -143,7 +146,7 @@ class App:
         self._icon = face.make_icon()
         self._icon.on_signal = self.quit_soon  # for systems whose event loop blocks Python's signal handlers
         self._icon.on_host = partial(face.withdraw, NO_HOST)
-        self._icon.on_open = self.opened  # only some panels report that the menu opens
+        self._icon.on_open = self.opened  # called only by panels that report when the menu opens
         self._icon.on_bare_click = partial(self.click, Action(Verb.SHOW_STATE))
         self._painter = Painter(self._icon, face.picture, self.click, face.label)
         self._redraws = Redraws(self._draw)
@@ -169,7 +172,7 @@ class App:
         self._redraws.request()
 
     def _hear_signals(self) -> None:
-        """Handle signals on a separate thread: the main thread may be asleep and would not wake."""
+        """Handle signals on a separate thread: the main thread may be blocked, and a signal would not wake it."""
         for name in (*ENDS, RENEWS):
             if hasattr(signal, name):
                 signal.signal(getattr(signal, name), lambda number, frame: None)
@@ -193,7 +196,7 @@ class App:
         self.quit_soon()
 
     def quit_soon(self) -> None:
-        """Quit from any thread, without waiting."""
+        """Run `quit` on a new thread, without waiting. May be called on any thread."""
         threading.Thread(target=self.quit, name="quit", daemon=True).start()
 
     def quit(self) -> None:
@@ -211,7 +214,7 @@ class App:
     def saw(self, seen: SupervisorView) -> None:
         """Store the supervisor's view, and redraw. Restart the gateway if an update replaced its program.
 
-        Process states are checked for notifications here, because a redraw might miss a short one.
+        Notifications about the state of the process are checked here: a redraw might miss a state that ends soon.
         """
         if self._sources.see(seen):
             self._tell()
@@ -220,7 +223,7 @@ class App:
             threading.Thread(target=self._renew_gateway, name="renew gateway", daemon=True).start()
 
     def _renew_gateway(self) -> None:
-        """Restart a gateway that runs an old program, even the user's own. Shims keep the AI tools' sessions."""
+        """Restart a gateway that runs an old program, even one the user started. Shims keep the AI tools' sessions."""
         log.info("The gateway runs a program that was replaced. Restarting it")
         try:
             self._supervisor.command(CommandKind.RESTART)
@@ -268,7 +271,7 @@ class App:
         return self._tell().again_s
 
     def _tell(self) -> DueNotices:
-        """Show and withdraw the notifications that are due, on another thread: a notification server may be slow."""
+        """Show and withdraw the due notifications on another thread, because this may be slow. Return what is due."""
         with self._notices_lock:
             fresh = due_notices(self._sources.state(), self._told, self._clock())
             self._told = fresh.told

@@ -17,7 +17,7 @@ from typing import Any
 from trayapp.service.command_line import own_command
 
 ACCESSORY = 1  # NSApplicationActivationPolicyAccessory: no Dock icon and no menu bar (LSUIElement does the same)
-# Apple events (AE.framework, AEDataModel.h): four letters each
+# codes of Apple events, four letters each (AE.framework, AEDataModel.h)
 GET_URL = int.from_bytes(b"GURL", "big")
 CORE = int.from_bytes(b"aevt", "big")
 OPEN_DOCUMENTS = int.from_bytes(b"odoc", "big")
@@ -26,7 +26,7 @@ FILE_URL = int.from_bytes(b"furl", "big")
 MENUS_KEPT = 8  # an open menu may be an older one whose entries still need their callbacks
 MARSHALLED = ("_show", "_hide", "_update_icon", "_update_title", "_update_menu", "_stop")
 
-Opened = Callable[[str], object]  # called with a link or the path of a file
+Opened = Callable[[str], object]  # takes a link or the path of a file
 
 
 class Callbacks:
@@ -64,7 +64,7 @@ def _native_image(png: bytes, size: tuple[float, float]) -> Any:
 
 
 def opened_texts(event: Any) -> list[str]:
-    """Return the link of a `get URL` event, or the paths of an `open documents` event."""
+    """Return the link of a `get URL` event, or the paths of an `open documents` event, or [] without either."""
     told = event.paramDescriptorForKeyword_(DIRECT_OBJECT)
     if told is None:
         return []
@@ -75,12 +75,12 @@ def opened_texts(event: Any) -> list[str]:
 
 
 def open_in_panel(text: str) -> None:
-    """Open the panel on the servers that a link or file would add."""
+    """Start `multi-mcp panel`, which shows the servers that a link or file would add."""
     subprocess.Popen([*own_command(), "panel", "--", text], stdin=subprocess.DEVNULL)
 
 
 def _hear_opened(opened: Opened) -> object:
-    """Call `opened` for each link and file that macOS opens with this app, while the returned object exists."""
+    """Call `opened` for each link and file that macOS opens with this app, as long as the returned object exists."""
     import Foundation
 
     class AppleEventReceiver(Foundation.NSObject):  # type: ignore[misc]  # PyObjC has no types
@@ -109,6 +109,7 @@ def mended(
     - `call_after` runs a function on the main thread.
     - `catch` sets the handler of a signal, which also runs on the main thread.
     - `image_of` makes an AppKit image from a PNG and its size in points.
+    - `hear_opened` registers a function for links and files; see _hear_opened.
     """
 
     class DarwinIcon(base):  # type: ignore[misc]  # pystray has no types
@@ -135,7 +136,7 @@ def mended(
                 self._status_bar.removeStatusItem_(self._status_item)
 
         def _assert_image(self) -> None:
-            """Set the picture at the menu bar's height, with all its pixels: two per point on Retina screens."""
+            """Set the picture, unless it is set, to the menu bar's height. Keep all pixels, for Retina screens."""
             if self._icon_image is not None:
                 return
             data = io.BytesIO()
@@ -145,7 +146,7 @@ def mended(
             self._status_item.button().setImage_(self._icon_image)
 
         def _create_menu(self, descriptors: Any, callbacks: Any) -> Any:
-            """Create a menu. All menus of one update share one sequence of tags."""
+            """Return a native menu. All menus of one update share one sequence of tags."""
             if not isinstance(callbacks, Callbacks):
                 callbacks = self._callbacks
             return super()._create_menu(descriptors, callbacks)

@@ -54,7 +54,8 @@ class Painter:
     """The only code that draws on the icon.
 
     `picture`: returns the picture for a kind, in the form that the icon accepts.
-    `label`: escapes the characters of a menu text that have a special meaning on this system.
+    `click`: called with the action of a clicked entry, or of the icon.
+    `label`: returns a menu text in which the characters that this system would interpret are escaped.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Painter:
         """Show a view. Update only what differs from the previous view."""
         before, self._shown = self._shown, view
         if before is None or before.icon is not view.icon:
-            self._icon.attention = view.icon in WANTS_EYES  # pystray's own icons store it as a plain attribute
+            self._icon.attention = view.icon in WANTS_EYES  # used by LinuxIcon; pystray's own icons only store it
             self._icon.icon = self._picture(view.icon)
         if before is None or before.tooltip != view.tooltip:
             self._icon.title = view.tooltip
@@ -128,7 +129,7 @@ class Redraws:
             self._requested.wait(again_s)
             if self._ended.is_set():
                 return
-            self._requested.clear()  # a later change causes another redraw
+            self._requested.clear()  # before the redraw: a change during it causes another one
             try:
                 again_s = self._draw()
             except Exception:  # the boundary of a redraw: the thread must continue

@@ -45,7 +45,7 @@ NAME = "multi-mcp"
 UPDATE_S = 40.0  # limit on the check for a new version, enough for a slow network
 FIRST_CHECK_S = 60.0  # delay until the machine is no longer busy with the login
 CHECK_EVERY_S = 24 * 3600.0
-CLIENTS_S = 20.0  # limit on reading the AI tools' files, which are about twenty small files
+CLIENTS_S = 20.0  # limit on reading the AI tools' files, about twenty small ones
 OPENS_S = 2.0  # a command for opening files fails within this time if it finds no program
 RETINA_PX = 44  # twice the height of an icon in the menu bar
 
@@ -99,7 +99,7 @@ def quit_tray(environ: Mapping[str, str]) -> int | None:
 
 
 def second_words(holder: int, answer: str | None) -> str:
-    """Return the message of a second start. `answer`: the running tray's answer, or None if there was none in time."""
+    """Return the message for a second start. `answer`: the running tray's answer, or None if there was none in time."""
     who = f"multi-mcp is already running (process {holder})" if holder else "multi-mcp is already running"
     return f"{who}\n{answer}" if answer else f"{who}, but it does not answer"
 
@@ -136,7 +136,7 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
 
 
 def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, face: SystemPlatform) -> App:
-    """Build and connect all parts of one tray."""
+    """Build and connect all parts of one tray, and return its App."""
     told = paths.cache_dir / "offer-told"
     face.offer_told = told
 
@@ -204,7 +204,7 @@ def report_updates(environ: Mapping[str, str], paths: Paths, show: Callable[[Not
 
 
 def report_update(look: Callable[[], Any], show: Callable[[Notice], object], told: Path) -> None:
-    """Report a new version once. `look`: runs the verb `update-check`. `told`: a file for the reported version."""
+    """Report a new version once. `look`: runs `update-check`. `told`: the file with the last reported version."""
     try:
         newer = (look() or {}).get("newer")
     except MultiMcpError as error:
@@ -221,7 +221,7 @@ def report_update(look: Callable[[], Any], show: Callable[[Notice], object], tol
 
 
 def _read_tools(environ: Mapping[str, str], *argv: str) -> Any:
-    """Run a verb that reads the AI tools' files. If it fails, log the reason and return None."""
+    """Run a verb that reads the AI tools' files, and return its JSON. If it fails, log why and return None."""
     try:
         return run_verb(argv, environ, CLIENTS_S)
     except MultiMcpError as error:
@@ -230,7 +230,7 @@ def _read_tools(environ: Mapping[str, str], *argv: str) -> Any:
 
 
 def client_of(row: Mapping[str, Any]) -> ClientState:
-    """Convert one row of `multi-mcp connect --json`."""
+    """Return one row of `multi-mcp connect --json` as a ClientState."""
     state, reason = row["state"], str(row.get("reason") or "")
     linked = state in ("connected", "drifted")
     return ClientState(row["name"], row["title"], linked, state != "not found", reason if state == "drifted" else None)

@@ -35,7 +35,7 @@ def be_dpi_aware(windll: Any) -> None:
 
 
 def menu_text(text: str) -> str:
-    """Escape `&`, which would underline the letter after it."""
+    """Return a menu text with `&` escaped, which would otherwise underline the next letter."""
     return text.replace("&", "&&")
 
 

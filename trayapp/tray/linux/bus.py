@@ -74,7 +74,7 @@ def session_address(environ: Mapping[str, str]) -> str:
 
 def close_connection(connection: DBusConnection) -> None:
     """Close a connection that no thread uses any more, and the pipe that jeepney leaves open."""
-    super(DBusConnection, connection).close()  # jeepney's `close` may also close the pipe in a later version
+    super(DBusConnection, connection).close()  # jeepney's own `close` may close the pipe too in a later version
     os.close(connection._stop_r)
     os.close(connection._stop_w)
 
@@ -126,7 +126,7 @@ class SessionBus:
     def call(self, message: Message, on_reply: Callable[[Message | None], object] | None = None) -> None:
         """Send a method call. On the reading thread, `on_reply` gets the answer or error, or None if the bus is gone.
 
-        If the call cannot be sent, `on_reply` is called on the caller's thread.
+        If the call cannot be sent, `on_reply` gets None on the caller's thread.
         """
         serial = next(self._connection.outgoing_serial)
         if on_reply is not None:
@@ -142,7 +142,7 @@ class SessionBus:
     def ask(
         self, message: Message, timeout_s: float, on_values: Callable[[Body], object] = lambda answer: None
     ) -> Body | None:
-        """Send a method call and wait for its answer. Return the values, or None on an error or without an answer.
+        """Send a method call and wait for its answer. Return its values, or None after an error or `timeout_s` seconds.
 
         `on_values` gets the values first, on the reading thread, even if they arrive too late. Do not call this method
         on that thread.
@@ -177,7 +177,7 @@ class SessionBus:
     def follow(self, name: str, on_owner: Callable[[str], None]) -> None:
         """Call `on_owner` on the reading thread, now and after each change of the owner of `name`.
 
-        It gets the owner's unique name, or "" if there is no owner.
+        `on_owner` gets the owner's unique name, or "" if there is no owner.
         """
         told: list[str] = []
 
@@ -312,7 +312,7 @@ def _arguments(signature: str, direction: str) -> str:
 
 
 def connect(quietly: bool = False) -> SessionBus | None:
-    """Connect to the session bus. On failure, log the reason (at debug level if `quietly`) and return None."""
+    """Return a connection to the session bus. On failure, log why (at debug level if `quietly`) and return None."""
     try:
         return SessionBus.open()
     except NoBusError as error:

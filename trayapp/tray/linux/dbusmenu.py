@@ -16,7 +16,7 @@ from trayapp.tray.linux.bus import Body, Method, SessionBus
 
 MENU = "com.canonical.dbusmenu"
 VERSION = 3  # version of the protocol, as in libdbusmenu
-REPEAT_S = 1.0  # time after the last change, enough for a panel to read the layout
+REPEAT_S = 1.0  # delay between the last change and the repeated signals, enough for a panel to read the layout
 
 
 class MenuService:
@@ -63,7 +63,7 @@ class MenuService:
                 self._repeat_soon()
 
     def _tell(self, told: MenuDifference) -> None:
-        """Send a signal for each changed submenu: KDE reads only one level below the parent in the signal."""
+        """Send the changes, with one signal per changed submenu: KDE reads only one level below a signal's parent."""
         if told.changed or told.removed:
             self._bus.emit(self._path, MENU, "ItemsPropertiesUpdated", "a(ia{sv})a(ias)", (told.changed, told.removed))
         for parent in told.parents:
@@ -74,7 +74,7 @@ class MenuService:
 
         GNOME's extension may treat an answer as newer than a later signal. KDE drops the first layout signal
         after the first opening of a submenu (`m_idsRefreshedByAboutToShow` in its dbusmenuimporter.cpp). An
-        item's kind never changes. It is not repeated, because GNOME's extension would then close an open submenu.
+        item's kind never changes. The kind is not repeated, because GNOME's extension would close an open submenu.
         """
         if self._repeat is not None:
             self._repeat.cancel()
@@ -159,7 +159,10 @@ class MenuService:
 
 
 def _layout(node: MenuNode, depth: int, names: list[str]) -> tuple[int, Properties, list[tuple[str, Any]]]:
-    """Return an (ia{sv}av) with each child in a variant. `depth`: the levels of children to include, or -1 for all."""
+    """Return a node as (ia{sv}av), with each child in a variant.
+
+    `depth`: the levels of children to include, or -1 for all. `names`: the properties to include, or [] for all.
+    """
     below = node.children if depth else ()
     return (
         node.number,
@@ -179,7 +182,7 @@ def _only(properties: Properties, names: list[str]) -> Properties:
 # libdbusmenu-qt (KDE, LXQt) creates submenus and check marks only for new numbers.
 
 ROOT = 0
-REMEMBERED = 1000  # most removed items that keep their numbers: texts with counters create new items all the time
+REMEMBERED = 1000  # limit on removed items that keep their numbers: texts with counters create new items all the time
 
 KIND = ("type", "children-display", "toggle-type")
 
@@ -198,13 +201,13 @@ class MenuEntry:
 
     @property
     def kind(self) -> str:
-        """Return the kind of entry, which panels build only once: submenu, check mark, separator, or plain entry."""
+        """Return the kind: submenu, check mark, separator, or plain entry. Panels read it only for new entries."""
         return "/".join(str(self.properties[name][1]) for name in KIND if name in self.properties)
 
 
 @dataclass(frozen=True, slots=True)
 class MenuNode:
-    """A menu entry with its number. `item`: the pystray item that a click calls."""
+    """A menu entry with its number. `item`: the pystray item that a click calls, or None for the root."""
 
     number: int
     properties: Properties
@@ -238,7 +241,7 @@ class EntryNumbers:
 
 
 def entries(menu: Iterable[Any], separator: Any) -> tuple[MenuEntry, ...]:
-    """Read the current items of a pystray menu. This calls the functions that compute their texts."""
+    """Return the current items of a pystray menu as entries. This calls the functions that compute their texts."""
     read = []
     for item in menu:
         if item is separator:
@@ -273,7 +276,7 @@ def _nodes(menu: tuple[MenuEntry, ...], parent: Key, numbers: EntryNumbers) -> t
 
 
 def walk(node: MenuNode, depth: int = -1) -> Iterator[MenuNode]:
-    """Yield the node and its descendants. `depth`: the number of levels to visit, or -1 for all."""
+    """Yield the node and its descendants. `depth`: the levels to visit, including its own, or -1 for all."""
     if depth:
         yield node
         for child in node.children:
@@ -289,7 +292,8 @@ class MenuDifference(NamedTuple):
     """The changes to report to panels.
 
     - `parents`: numbers of nodes in both trees whose children were added, removed, or moved, outermost first
-    - `changed`, `removed`: properties by number, for nodes in both trees
+    - `changed`: new or changed properties by number, for nodes in both trees
+    - `removed`: names of removed properties by number, for nodes in both trees
     """
 
     parents: list[int]
@@ -301,7 +305,7 @@ NOTHING = MenuDifference([], [], [])
 
 
 def difference(old: MenuNode, new: MenuNode) -> MenuDifference:
-    """Compare two trees. Nodes with the same number are the same item."""
+    """Return the changes from `old` to `new`. Nodes with the same number are the same item."""
     before = {node.number: node for node in walk(old)}
     parents, changed, removed = [], [], []
     for node in walk(new):

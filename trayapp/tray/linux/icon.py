@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 # appear, but a check costs only one system call.
 BUS_WAIT_S = 10.0
 Kind = Literal["sni", "xembed"]
-# At login, the panel may start after the tray. Wait this long for it before trying XEmbed or reporting no host.
+# At login, the panel may start after the tray. Wait this long for it before trying XEmbed, or before telling the user
+# that nothing shows the icon.
 PANEL_WAIT_S = 10.0
 STARTED_WAIT_S = 3.0  # replaces PANEL_WAIT_S if the tray was not started at login
 DOCK_WAIT_S = 1.0  # time for an XEmbed tray to accept the icon before the user is told that nothing shows it
@@ -29,7 +30,7 @@ class SearchStep(NamedTuple):
     """The next step of the search.
 
     - `way`: the kind of host to use, or None if there is no host yet
-    - `nobody`: True if the user must now be told, unless something shows the icon
+    - `nobody`: True if it is time to tell the user that nothing shows the icon, unless something does
     - `wait_s`: the seconds until the next step if nothing happens earlier, or None to wait without limit
     """
 
@@ -70,7 +71,7 @@ class HostSearch:
 def may_have_xembed(environ: Mapping[str, str]) -> bool:
     """True if an XEmbed tray may exist and can be looked for.
 
-    Under Wayland, return False: its panels support StatusNotifierItem, and looking for XEmbed would start Xwayland.
+    Under Wayland, return False: panels there support StatusNotifierItem, and looking for XEmbed would start Xwayland.
     """
     return bool(environ.get("DISPLAY")) and not environ.get("WAYLAND_DISPLAY")
 
@@ -84,15 +85,15 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
       DOCK_WAIT_S of the start, or within PANEL_WAIT_S + DOCK_WAIT_S of the end of a panel. If nothing can ever show
       it, the call comes immediately.
 
-    run() continues without a host. It ends after stop(), or when the user logs out: the bus ends or, without a bus, the
-    display. Handlers of the menu run on the thread of the bus or the display, and must not block.
+    run() continues without a host. It ends after stop(), or at logout, when the bus or, without a bus, the display
+    ends. Handlers of the menu run on the thread of the bus or the display, and must not block.
 
     The class is broad because pystray's interface is.
     """
 
     on_open: Callable[[], None] | None = None  # called when the menu opens; like all handlers, it must not block
     on_host: Callable[[], None] | None = None  # called on its own thread if a host appears after `on_no_host`
-    on_bare_click: Callable[[], None] | None = None  # called for a click where the icon has no menu: in an XEmbed tray
+    on_bare_click: Callable[[], None] | None = None  # called for a click in an XEmbed tray, where the icon has no menu
 
     def __init__(
         self,
@@ -201,7 +202,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             _handle(self.on_open)
 
     def _find_bus(self, quietly: bool) -> None:
-        """Connect to the session bus if there is one, and put the icon on it."""
+        """Connect to the session bus if there is one, and put the icon on it. `quietly`: as in connect()."""
         self._bus = connect(quietly)
         if self._bus is None:
             return
@@ -272,7 +273,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
 
 
 def _handle(handler: Callable[[], object]) -> None:
-    """Call a handler on the thread of the bus or the display. It must not block."""
+    """Call a handler, which must not block, and log its errors. Runs on the thread of the bus or the display."""
     try:
         handler()
     except Exception:  # the boundary of a click: the thread must continue

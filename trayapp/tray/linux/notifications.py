@@ -21,8 +21,8 @@ from trayapp.tray.state.tray_state import Action
 
 SERVER = "org.freedesktop.Notifications"
 SERVER_PATH = "/org/freedesktop/Notifications"
-ANSWER_WAIT_S = 3.0  # a server that the bus must start first takes a second or two
-SERVER_DECIDES = -1  # a time limit: the server decides how long a notification stays
+ANSWER_WAIT_S = 3.0  # limit on an answer: a server that the bus must start first takes a second or two
+SERVER_DECIDES = -1  # as expire_timeout: the server decides how long a notification stays
 PICTURE_PX = 64
 CLICKED = "default"  # the specification's name for a click on the notification itself
 
@@ -93,14 +93,14 @@ class BusNotifications:
             if notice.click and actions:
                 actions[CLICKED] = actions["0"]
 
-            def note(answer: Body) -> None:  # on the bus's thread, where a click may follow immediately
+            def note(answer: Body) -> None:  # called on the bus's thread: a click may follow immediately
                 self._shown[notice.key] = _ShownNotice(answer[0], actions, click)
 
             body = self._body(notice, server)
             return self._bus.ask(_call("Notify", "susssasa{sv}i", body), ANSWER_WAIT_S, note) is not None
 
     def withdraw(self, key: str) -> None:
-        """Withdraw the notification, if it is still shown."""
+        """Withdraw the notification with that key, if it is still shown."""
         shown = self._shown.pop(key, None)
         if shown is not None and self._bus is not None:
             self._bus.call(_call("CloseNotification", "u", (shown.number,)))
@@ -108,7 +108,7 @@ class BusNotifications:
     def _body(self, notice: Notice, server: _Server) -> Body:
         known, can, text = self._shown.get(notice.key), server.capabilities, notice.text
         buttons = [(str(at), label) for at, (label, _) in enumerate(notice.actions)]
-        if server.name == GNOME:  # the last button refuses, so it must stay
+        if server.name == GNOME:  # keep the last button, which refuses
             buttons = [*buttons[: BUTTONS_OF_GNOME - 1], *buttons[BUTTONS_OF_GNOME - 1 :][-1:]]
         if buttons and notice.click:  # no label: with one, Xfce would show an additional button
             buttons.insert(0, (CLICKED, ""))
@@ -158,7 +158,7 @@ class BusNotifications:
 
 
 def _in_short_lines(text: str) -> str:
-    """Wrap `text` to lines that LXQt need not wrap."""
+    """Return `text`, wrapped into lines that are short enough for LXQt."""
     lines = []
     for line in text.split("\n"):
         while len(drawn(line)) > LINE_OF_LXQT:

@@ -60,7 +60,7 @@ class _Owner:
             raise OSError("the selection has another owner")
 
     def serve(self) -> None:
-        """Answer paste requests until another program owns the selection or the display is gone."""
+        """Answer paste requests until another program owns the selection or the display is gone. Then disconnect."""
         with suppress(*X_ERRORS):  # the display may close at any moment
             while (event := self._display.next_event()).type != Xlib.X.SelectionClear:
                 if event.type != Xlib.X.SelectionRequest:

@@ -78,7 +78,7 @@ class StatusNotifierIcon:
         self._bus, self._name, self._on_activate, self._on_watcher = bus, name, on_activate, on_watcher
         self._menu = MenuService(bus, MENU_PATH, on_click, separator, on_open)
         self._look, self._watcher = ItemLook(), ""
-        self._lock = threading.RLock()  # held by `picture` while it changes the look
+        self._lock = threading.RLock()  # reentrant: `picture` holds it when it calls `_change`
         self._tickets, self._drawn_ticket = itertools.count(1), 0
         bus.serve(ITEM_PATH, self)
         bus.serve(MENU_PATH, self._menu)
@@ -104,7 +104,7 @@ class StatusNotifierIcon:
         self._change(title=text)
 
     def attention(self, wanted: bool) -> None:
-        """If `wanted`, request that panels not hide the icon among the unimportant ones."""
+        """Request that panels not hide the icon among unimportant ones or, if not `wanted`, withdraw the request."""
         self._change(attention=wanted)
 
     def menu(self, menu: Iterable[Any] | None) -> None:
@@ -132,7 +132,10 @@ class StatusNotifierIcon:
         self._on_watcher(bool(owner))
 
     def _register(self) -> None:
-        """Register by object path, as libayatana does: GNOME's AppIndicator extension loses items with a bus name."""
+        """Register the item with the panels, if one can show it.
+
+        Register by object path, as libayatana does: GNOME's AppIndicator extension loses items with a bus name.
+        """
         if not self._watcher:
             return
         call = method_call(WATCHER, WATCHER_PATH, WATCHER, "RegisterStatusNotifierItem", "s", (ITEM_PATH,))

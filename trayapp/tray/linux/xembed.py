@@ -37,7 +37,7 @@ X_ERRORS = (Xlib.error.XError, Xlib.error.ConnectionClosedError, _xorg.XError, O
 
 
 class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
-    """An icon without a menu.
+    """An icon in an XEmbed tray, without a menu.
 
     - `on_click`: called on the thread that reads the display.
     - `on_docked`: called on that thread with True if a tray shows the icon, False if not.
@@ -76,7 +76,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         threading.Thread(target=self._run, name="xembed", daemon=True).start()
 
     def stop(self) -> None:
-        """Remove the icon and end its thread without waiting for the end."""
+        """Remove the icon and end its thread, without waiting for either."""
         if self._running:
             self._stop()
 
@@ -139,7 +139,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
                 self._message_handlers.get(event.type, lambda event: None)(event)
             elif self._stopping:
                 return
-            else:  # a tray that was killed destroyed our window
+            else:  # our window was destroyed with a tray that was killed
                 self._systray_manager = None
                 self._window = self._create_window()
                 self._gc = self._window.create_gc()
@@ -203,7 +203,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         self._tell(self._systray_manager is not None)
 
     def _deep_visual(self, manager: Any) -> int:
-        """Return the visual that the tray requires of icons, or 0 if it has no alpha or we cannot draw in it."""
+        """Return the visual with alpha that the tray requires of icons, or 0 without one or if we cannot draw in it."""
         wanted = manager.get_full_property(self._display.intern_atom("_NET_SYSTEM_TRAY_VISUAL"), Xlib.X.AnyPropertyType)
         depths = self._display.screen().allowed_depths
         deep = {visual.visual_id for depth in depths if depth.depth == DEEP for visual in depth.visuals}
@@ -243,7 +243,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         self._display.flush()
 
     def _on(self, background: Any) -> Any:
-        """Draw the icon in the middle of the background."""
+        """Draw the icon in the middle of `background`, and return `background`."""
         side = min(background.size)
         icon = self._icon(side)
         place = tuple((length - side) // 2 for length in background.size)

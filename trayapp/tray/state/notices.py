@@ -57,14 +57,14 @@ DELAYS_S: dict[NoticeKind, float] = {
     NoticeKind.OFFER: 1.0,
 }
 EARLY_S = 0.01  # a timer may fire slightly early, and sums are rounded
-CALM_S = 60.0  # a crash this soon after another counts as the same one; the crash loop has its own notification
+CALM_S = 60.0  # a crash this soon after another is not reported; a crash loop has its own notification
 # An outage ends once the server is connected or no longer wanted. A reconnect passes through idle, so idle does not
 # end it.
 OUTAGE_OVER = frozenset({State.CONNECTED, State.STOPPING, State.DISABLED})
 
 ASKS_SHOWN = 3  # most asks with a notification on the screen; others appear only in the menu until one is answered
 
-Cause = tuple[NoticeKind, str]  # (kind, a server or a problem or "")
+Cause = tuple[NoticeKind, str]  # kind, and the name of a server, the key of a problem, or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Notice:
     """One notification.
 
     - `key`: a notification replaces the one on the screen with the same key.
-    - `actions`: labels and actions. A click on the notification itself carries out the first action.
+    - `actions`: labels and actions. If `click` is True, a click on the notification does the first one.
     - `urgent`: the notification stays until the user dismisses it.
     """
 
@@ -158,7 +158,7 @@ def due_notices(state: TrayState, told: NoticeMemory, now: float) -> DueNotices:
     return DueNotices(shown, after, again_s, (*over, *answered))
 
 
-# Kinds that need the user. Withdraw them once the user has acted elsewhere: some desktops would keep them.
+# Kinds that need the user. They are withdrawn once the user has acted elsewhere: some desktops would keep them.
 ASKING = (
     NoticeKind.CRASH_LOOP,
     NoticeKind.HANGS,
@@ -181,7 +181,7 @@ def _names(kind: NoticeKind, causes: Iterable[Cause]) -> set[str]:
 
 
 def _held(state: TrayState, known: Assessment, told: NoticeMemory) -> set[Cause]:
-    """Return the current causes of notifications."""
+    """Return the current causes of notifications, reported or not."""
     held: dict[NoticeKind, Iterable[str]] = {
         NoticeKind.FAILED: (server.name for server in known.failed),
         NoticeKind.SIGN_IN: (server.name for server in known.sign_in),
@@ -238,7 +238,7 @@ def _tool_change(server: ServerStatus, told: NoticeMemory) -> tuple[int, int]:
 
 
 def _counts(known: Assessment, told: NoticeMemory, waiting: set[str]) -> Mapping[str, tuple[int, int]]:
-    """Return the tool counts for the next comparison. Unreported changes keep their old counts."""
+    """Return the tool counts for the next comparison. A server with an unreported change keeps its old counts."""
     if known.live is None:
         return told.tools
     now = {server.name: (server.tools.total, server.tools.stale) for server in known.servers if server.tools.total}
@@ -258,7 +258,7 @@ def _ask_key(ask_id: str) -> str:
 
 
 def _ask(ask: AskStatus) -> Notice:
-    """Return the notification of an ask, with a button for each answer. A click beside them must allow nothing."""
+    """Return the notification of an ask, with a button for each answer. A click outside the buttons allows nothing."""
     title = texts.within([texts.ask_title(ask)], texts.TITLE)
     lines = "\n".join(texts.ask_text(ask))
     return Notice(_ask_key(ask.id), title, lines, ask_answers(ask), urgent=True, click=False)
@@ -368,7 +368,7 @@ def _keyring(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
 
 
 def _offer(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
-    """Return the notice of offered servers. A click on it triggers the first button, which thus only shows them."""
+    """Return the notice of offered servers. The first action only shows them: a click on the notice carries it out."""
     key, secrets = offer_key(known.offered), any(server.secrets for server in known.offered)
     number = count(len(known.offered), "server")
     return notice_of(

@@ -81,7 +81,7 @@ def failed(action: Action, error: MultiMcpError) -> Notice:
 
 
 def unknown(action: Action, error: Exception) -> Notice:
-    """Return a notice of an unexpected error."""
+    """Return the notice for an action that failed with an unexpected error."""
     return outcome_notice(FAILURES[action.verb], f"Unexpected error: {type(error).__name__}", "See tray.log")
 
 
@@ -108,7 +108,10 @@ def refreshed(servers: Mapping[str, Outcome]) -> Notice:
 
 
 def _summed(servers: Mapping[str, Outcome], done: str, words: Callable[[Outcome], str]) -> Notice:
-    """Return a notice of one server's outcome or, for several, how many succeeded, why others failed, and changes."""
+    """Return a notice with one server's outcome or, for several, how many succeeded, why others failed, and changes.
+
+    `done`: the participle in the title. `words`: describes the outcome of a server.
+    """
     if not servers:
         return outcome_notice("No enabled servers to refresh", "Add one in servers.yaml")
     bad = {name: outcome["error"] for name, outcome in servers.items() if outcome.get("error")}
@@ -128,7 +131,10 @@ def _summed(servers: Mapping[str, Outcome], done: str, words: Callable[[Outcome]
 
 
 def client(title: str, on: bool, done: Outcome) -> Notice:
-    """Return the notice after a click on an AI tool. `done`: its row of `multi-mcp connect NAME --json`."""
+    """Return the notice after an AI tool was connected (`on`) or disconnected.
+
+    `done`: its row of `multi-mcp connect NAME --json`, or of `disconnect`.
+    """
     if not done["changed"]:
         return outcome_notice(f"{title} is {'already' if on else 'not'} connected", "Nothing had to change.")
     if on:
@@ -183,7 +189,7 @@ def _folded(line: str, indent: str) -> list[str]:
 
 
 def approved(server: str, done: Mapping[str, Any]) -> Notice:
-    """Return the notice after Approve."""
+    """Return the notice after Approve. `done`: the result of the request (wire/control)."""
     good, missed = len(done["approved"]), len(done["missed"])
     if missed:
         again = f"{count(missed, 'tool')} changed in the meantime. Review the changes again."
@@ -203,7 +209,7 @@ def signed_in(server: str, outcome: Outcome) -> Notice:
 
 
 def diagnostics(version: str, findings: Sequence[Mapping[str, Any]]) -> str:
-    """Return the findings of doctor as plain text."""
+    """Return the versions of multi-mcp and the system, and the findings of doctor, as plain text."""
     lines = [f"multi-mcp {version}, {platform.platform()}", ""]
     for one in findings:
         lines.append(f"{one['state']:8} {one['code']}: {one['message']}")

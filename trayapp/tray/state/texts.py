@@ -100,17 +100,17 @@ def fit(text: str, limit: int = LINE) -> str:
 
 
 def name(text: str, limit: int = NAME) -> str:
-    """Return the name of a server or client, which is never empty."""
+    """Return the name of a server or client, cut to `limit`, or "(no name)" if it is empty."""
     return fit(text, limit) or "(no name)"
 
 
 def server_name(server: ServerStatus, limit: int = NAME) -> str:
-    """Return a server's name from its file: a server that only a project defines is named NAME@DIGEST internally."""
+    """Return a server's name as in its file. Internally, a server that only a project defines is NAME@DIGEST."""
     return name(server.name.rpartition("@")[0] or server.name if server.project else server.name, limit)
 
 
 def server_names(servers: Sequence[ServerStatus]) -> list[str]:
-    """Return the servers' names from their files."""
+    """Return the servers' names as in their files."""
     return list(map(server_name, servers))
 
 
@@ -122,7 +122,8 @@ def base_name(path: str) -> str:
 def listed(names: Sequence[str], words: str = "", many: str = "", *, before: str = "") -> str:
     """Return `a, b and c failed` or `a, b and 4 more failed`: as many names as fit on a line with `words`.
 
-    `many`: the words for more than one name, if they differ from `words`. Without names, return "".
+    `many`: the words for more than one name, if they differ from `words`. `before`: text before the names. Without
+    names, return "".
     """
     if not names:
         return ""
@@ -138,13 +139,13 @@ def listed(names: Sequence[str], words: str = "", many: str = "", *, before: str
 
 
 def wrapped(text: str, lines: int = 2) -> list[str]:
-    """Wrap an untrusted sentence to at most `lines` lines."""
+    """Return an untrusted sentence, wrapped and cut to at most `lines` lines."""
     parts = textwrap.wrap(plain(text), LINE, break_on_hyphens=False)
     return parts if len(parts) <= lines else [*parts[: lines - 1], fit(" ".join(parts[lines - 1 :]))]
 
 
 def sentences(*parts: str) -> str:
-    """Join untrusted sentences and end each one: `no such program: my-db. Is it installed?`."""
+    """Return untrusted sentences as one line, each with an end mark: `no such program: my-db. Is it installed?`."""
     each = [plain(part) for part in parts]
     return " ".join(part if part[-1] in ".?!" else f"{part}." for part in each if part)
 
@@ -182,7 +183,7 @@ def clients(names: Sequence[str]) -> str:
 
 
 def reason(error: Mapping[str, object] | None) -> str:
-    """Return the error's title, or NO_WORDS if it has no visible characters."""
+    """Return the error's title without its code, or NO_WORDS if it has no visible characters."""
     return without_code(plain(str((error or {}).get("title") or ""))) or NO_WORDS
 
 
@@ -218,13 +219,13 @@ def server_line(server: ServerStatus) -> str:
 
 
 def reason_alone(server: ServerStatus) -> str:
-    """Return the reason without a leading `Cannot start NAME: `, for places that already show the name."""
+    """Return why a server failed, without a leading `Cannot start NAME: `, for places that already show the name."""
     why = reason(server.error)
     return re.sub(rf"^(Cannot \w+( to)? )?{re.escape(server.name)}: ", "", why) or why
 
 
 def without_commands(hint: str) -> str:
-    """Return a hint without clauses about commands that a menu entry replaces."""
+    """Return a hint without the clauses that name a command for which the menu has an entry."""
     command = rf"(^|[,;] *)[^,;]*\b{APP} (approve|auth|edit|enable|logs|reconnect|refresh)\b.*"
     parts = (re.sub(command, "", part) for part in re.split(r"(?<=[.?!;])\s+", plain(hint)))
     return " ".join(filter(None, parts))
@@ -269,7 +270,7 @@ def file_name(problem: Problem) -> str:
 
 
 def tool_change(added: int, gone: int) -> str:
-    """Return a summary of changed tools: `2 new tools, 1 gone`."""
+    """Return a summary of changed tools, or "" without changes: `2 new tools, 1 gone`."""
     parts = [count(added, "new tool")] if added else []
     parts += [f"{gone} gone" if parts else f"{count(gone, 'tool')} gone"] if gone else []
     return ", ".join(parts)
@@ -292,7 +293,7 @@ CLASSES = {"read": "reads", "write": "writes", "destructive": "destructive"}
 
 
 def asks(waiting: Sequence[AskStatus]) -> str:
-    """Return a line about waiting asks: `Codex wants to call github/get`, or `3 requests wait for your answer`."""
+    """Return a line about one ask, such as `Codex wants to call github/get`, or about how many asks wait."""
     if len(waiting) > 1:
         return f"{len(waiting)} requests wait for your answer"
     (ask,) = waiting
@@ -302,7 +303,7 @@ def asks(waiting: Sequence[AskStatus]) -> str:
 
 
 def ask_title(ask: AskStatus) -> str:
-    """Return `Allow delete_repo of github?`, but omit long names: some desktops cut off long titles."""
+    """Return `Allow delete_repo of github?` or `github asks`. Omit long names: some desktops cut off long titles."""
     title = f"Allow {_subject(ask)}?" if ask.kind == "call" else f"{_subject(ask)} asks"
     if width(title) <= NOTICE_TITLE:
         return title
@@ -341,7 +342,7 @@ def ask_rows(ask: AskStatus, longest: int = LINE, who: int = 2 * LINE, *, counte
 
 
 def _middle(text: str, columns: int, length: int = 0) -> str:
-    """Cut `text` to `columns` by replacing its middle with its number of characters.
+    """Return `text`, cut to `columns` by replacing its middle with the text's number of characters.
 
     `length`: the number of characters, if `text` was already cut.
     """
@@ -354,7 +355,7 @@ def _middle(text: str, columns: int, length: int = 0) -> str:
 
 
 def ask_text(ask: AskStatus) -> list[str]:
-    """Return the lines of a notification, with a note if they do not show everything.
+    """Return the lines of an ask's notification, with a note if they do not show everything.
 
     Lines are cut until every desktop shows them whole: first all arguments to the same length, then the line with the
     client. If that is not enough, the last lines are omitted.

@@ -55,7 +55,7 @@ class Verb(StrEnum):
     TAKE_OVER = "take_over"  # the offer_key of the shown servers of AI tools: imports them, secrets in clear text
     TAKE_OVER_HIDDEN = "take_over_hidden"  # as for TAKE_OVER, but the secrets go into the keyring
     LEAVE_SERVERS = "leave_servers"
-    TAKE_OUT = "take_out"  # the offer_key of the shown servers, which multi-mcp has: removes them from AI tools
+    TAKE_OUT = "take_out"  # the offer_key of the shown servers: removes them from the AI tools' files
     SHOW_LOGS = "show_logs"
     LOG_FOLDER = "log_folder"
     CHECK = "check"  # everything that `multi-mcp doctor` checks
