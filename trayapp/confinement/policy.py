@@ -104,7 +104,7 @@ def cache_environment(folder: str, environ: Mapping[str, str]) -> dict[str, str]
 
 
 def own_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return our own paths: folders of configuration, state, caches, logs and sockets, servers.yaml, servers.lock."""
+    """Return our own paths: the configuration, state, cache, log and socket folders, servers.yaml and its lock file."""
     paths = find_paths(environ)
     run = run_dir(dict(environ))
     folders = (paths.config_file.parent, paths.state_dir, paths.cache_dir, paths.log_dir, run, socket_folder(run))

@@ -161,7 +161,7 @@ class ConfinedStart:
             await asyncio.get_running_loop().subprocess_exec(lambda: protocol, *argv, env=env, **options)
             return
         if self._mechanism == "bubblewrap":
-            # With a list of hosts, all sockets pass this filter: the one around bubblewrap passes them to the gateway.
+            # With a list of hosts, the filter around bubblewrap passes requests for Internet sockets to the gateway.
             internet: seccomp.Sockets = "none" if policy.network is False else "all"
             rules = seccomp.filter_program(seccomp.machine(), internet, unix=policy.sockets, namespaces=True)
             reader, writer = os.pipe()

@@ -43,7 +43,7 @@ def flow(value: Any, *, json_like: bool = False) -> str:
 
 
 def block(pairs: Mapping[str, Any], *, column: int = 0, step: int = 2, depth: int = 0) -> list[str]:
-    """Return the lines of a mapping at `column`, without line ends.
+    """Return the lines of a mapping at `column`, without line endings.
 
     Nested mappings, and mappings in a list, get their own lines down to `depth` levels. Below that, a mapping gets its
     own lines only if it is long or contains another mapping.

@@ -70,7 +70,7 @@ class Layout:
         return start - 2 if self.text[start - 2 : start] == "\r\n" else start - 1
 
     def line_at(self, start: int) -> str:
-        """Return the line that starts at `start`, without its end."""
+        """Return the line that starts at `start`, without its line ending."""
         return self.text[start : self.line_end(start)]
 
     def line_above(self, start: int) -> int | None:
@@ -306,7 +306,7 @@ class Editor:
         self.expected = drop(self.expected, slot.path)
 
     def cut_lines(self, slot: Slot, start: int, end: int) -> None:
-        """Remove the lines from `start` to the line end `end`. Refuse if the pair shares a line with something else."""
+        """Remove the lines in text[start:end]. Refuse if the pair shares its line with something else."""
         if not self.layout.begins_line(slot.key.start):
             self.refuse(slot.key.line, f"{_last(slot.path)} shares its line with something else")
         before, following = self.layout.previous_end(start), self.layout.next_line(end)
@@ -441,7 +441,7 @@ def outline(node: Node | None) -> Any:
     found = kind(node)
     if found == "null":
         return NOTHING
-    if node.style in ("|", ">"):  # at the end of a file, the value may lack its line end until a line is added
+    if node.style in ("|", ">"):  # at the end of a file, a value may lack its line ending until a line is added
         return found, node.text.removesuffix("\n")
     return found, node.text.lower() if found == "bool" else node.text
 

@@ -386,7 +386,7 @@ class IgnoredCall:
         """Ignore the answer."""
 
     def progress(self, params: dict[str, Any]) -> None:
-        """Ignore the progress."""
+        """Ignore progress notifications."""
 
 
 def timed_out(connection: Connection, timeout_s: float) -> RpcError:
