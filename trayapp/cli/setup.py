@@ -121,7 +121,7 @@ def _without_servers(context: ClientsContext) -> list[str]:
 def _show_servers() -> None:
     """Start the gateway, and print each server once its tools are known or it has failed.
 
-    Stop waiting for the others after SERVERS_S or at Ctrl-C.
+    Stop waiting for the others after SERVERS_S seconds or at Ctrl-C.
     """
     say("Starting your servers. New ones may take a minute to install (press Ctrl-C to skip this)")
     latest = time.monotonic() + SERVERS_S

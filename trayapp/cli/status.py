@@ -1,6 +1,6 @@
 """`multi-mcp status`: the gateway, its servers and their problems, once or continuously, or the tools' token cost.
 
-The functions that put a snapshot into words follow the verb.
+The functions that put a snapshot into words are below the verb.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def no_servers() -> str:
 
 
 def problem_lines(snapshot: Snapshot) -> list[str]:
-    """Return the number of problems, then each as `FILE:LINE: problem` with its remedy below; [] if there are none."""
+    """Return lines: the number of problems, then each as `FILE:LINE: problem` and its remedy; [] if there are none."""
     lines: list[str] = []
     for problem in snapshot["problems"]:
         lines.append(one_line(f"{place(problem)}{as_typed(problem['message'])}"))

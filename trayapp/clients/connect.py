@@ -30,7 +30,7 @@ CHECK_CODE = "clients.connected"
 
 
 class ForeignEntryError(MultiMcpError):
-    """Raised when a client has another server under the name of our entry, which is replaced only on request."""
+    """Raised when another server in a client's file has the name of our entry, and `replace` is False."""
 
     code = "foreign_entry"
 
@@ -362,7 +362,10 @@ def disconnect(name: str, context: ClientsContext, entry: str | None = None) -> 
 
 
 def connected(surroundings: CheckContext) -> list[CheckResult]:
-    """Report each connected, drifted or unreadable client, and add a note if none is connected or drifted. Blocks."""
+    """Return a result for each connected, drifted or unreadable client. Blocks.
+
+    Add a note if no client is connected or drifted.
+    """
     machine = Machine(environ=surroundings.environ, platform=surroundings.platform)
     context = ClientsContext(machine, surroundings.paths.config_file.with_name(RECORD))
     states = found_clients(context)

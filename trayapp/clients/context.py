@@ -1,4 +1,4 @@
-"""What connect and import work with, and the record of connections and imports (clients.json)."""
+"""The context of connect and import, and the record of connections and imports (clients.json)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RECORD_LARGEST = 1_000_000  # bytes of the record; each entry takes about 100
 
 @dataclass(frozen=True, slots=True)
 class ClientsContext:
-    """What connect and import work with: the clients' machine, our record, and the shim's command line."""
+    """The context of connect and import: the clients' machine, our record, and the shim's command line."""
 
     machine: Machine  # the machine on which clients keep their files
     record: Path  # the path of clients.json

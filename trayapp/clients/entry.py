@@ -93,7 +93,7 @@ def is_own(entry: Any) -> bool:
 
 
 def options_of(entry: Mapping[str, Any]) -> list[str]:
-    """Return the arguments after the shim's command, for example `--profile office`; [] if it is not run."""
+    """Return the arguments after the shim's command (`--profile office`); [] if the entry does not run the shim."""
     words = words_of(entry)
     words = words[0].split() if len(words) == 1 else words
     for at, word in enumerate(words):

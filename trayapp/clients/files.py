@@ -80,9 +80,9 @@ class ClientFile:
 
 
 def locate(client: Client, machine: Machine) -> ClientFile:
-    """Return a client's first file that exists; else the first in a place where the client is installed. Blocks.
+    """Return the first of a client's possible files that exists. Blocks.
 
-    If the client is not installed, return its first file.
+    If none exists, return the first one in a place that shows that the client is installed, or else the first of all.
     """
     paths = possible_files(client, machine)
     moved = {template: path for template, path in paths.items() if template[1].isupper()}

@@ -93,9 +93,9 @@ def writing_fault(name: str, entry: Mapping[str, Any]) -> str:
 
 
 def _imported_as(found: FoundServer, names: Mapping[str, ServerConfig | None]) -> str:
-    """Return the name under which an earlier import took this server with its secrets in the keyring; "" if none did.
+    """Return the name under which an earlier import added this server with its secrets in the keyring; "" if none did.
 
-    Secrets are not compared, because the keyring is not read.
+    Only the keyring references are compared, because the keyring is not read.
     """
     for name in itertools.islice(_names_of(found), 2):
         other, server = names.get(name), as_server(name, without_secrets(name, found.entry))
@@ -111,7 +111,8 @@ def _invalid_names(config: Config) -> list[str]:
 def _same_launch(other: ServerConfig, found: ServerConfig, in_file: bool) -> bool:
     """Return True if both start the same way.
 
-    Folder and scope are not compared if `found` has no folder, and `other` is `in_file` or has no folder either.
+    `in_file`: `other` is in our file. Folder and scope are not compared if neither has a folder, or if `found` has none
+    and `other` is in our file, because an import adds them.
     """
     if found.cwd in (None, "~") and (in_file or other.cwd in (None, "~")):
         other, found = (replace(each, cwd=None, scope="shared") for each in (other, found))

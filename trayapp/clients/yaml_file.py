@@ -208,7 +208,7 @@ def _append(editor: _Editor, holder: Slot, items: list[Node], item: dict[str, An
         editor.assign(holder, [item])
         return
     last = items[-1]
-    assert isinstance(holder.value, Sequence)  # it has at least one item
+    assert isinstance(holder.value, Sequence)  # null has no items
     if holder.value.flow:
         editor.note(last.end, last.end, ", " + rendering.flow(item))
     else:
@@ -237,7 +237,7 @@ def _drop_listed(editor: _Editor, holder: Slot, path: Path) -> None:
     if index is None:
         return
     if len(path) == 2:
-        assert isinstance(holder.value, Sequence)  # it has at least one item
+        assert isinstance(holder.value, Sequence)  # null has no items
         item = items[index]
         if holder.value.flow:
             following = items[index + 1].start if index + 1 < len(items) else item.end

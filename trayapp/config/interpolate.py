@@ -104,7 +104,7 @@ class _Expander:
 
 
 def _closings(text: str) -> dict[int, int]:
-    """Return the index of each opening brace that is closed -> the index after its matching `}`."""
+    """Return start -> end for each pair of braces: the index of its opening brace, and the index after its `}`."""
     ends: dict[int, int] = {}
     open_at: list[int] = []
     for token in _TOKEN.finditer(text):

@@ -183,7 +183,7 @@ def read_script(server: str, path: Path, folder: Path, *, run: bool) -> Script |
 
 
 def _words(entry: Pair) -> tuple[list[str], str]:
-    """Return the words of an entry that may name a program, beginning with its command, and the entry's cwd."""
+    """Return the words of an entry that may name a program, beginning with its command, and its cwd ("" for none)."""
     found: dict[str, list[str]] = {}
     try:
         members = pairs(entry.value) if isinstance(entry.value, Mapping) else []

@@ -208,7 +208,7 @@ def read_type(node: Node) -> str:
 
 
 def read_tools(node: Node) -> dict[str, ToolSwitch]:
-    """Read switches by tool name. `name: false` is short for `{enabled: false}`. An empty node means no tools yet."""
+    """Return the switches by tool name. `name: false` is short for `{enabled: false}`. Return {} for an empty node."""
     if is_null(node):
         return {}
     return {pair.name: _read_tool(pair) for pair in fields.mapping_pairs(node)}
