@@ -34,7 +34,7 @@ class Purpose(NamedTuple):
 
 
 class ClientCapabilities:
-    """The client capabilities to announce on each connection of one gateway. `sessions`: always its current ones."""
+    """The client capabilities to announce on each connection of one gateway. `sessions`: its current ones, live."""
 
     def __init__(
         self,

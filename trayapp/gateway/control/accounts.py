@@ -62,7 +62,10 @@ class AccountRequests:
         return {"url": url, "redirect_uri": begun.redirect_uri, "expires_s": EXPIRES_S}
 
     async def _login_wait(self, params: dict[str, Any]) -> Any:
-        """Wait until the sign-in is over, connect the server, and return the `_outcome`. Raises MultiMcpError."""
+        """Wait until the sign-in is over, connect the server, and return the `_outcome`.
+
+        Raises MultiMcpError if the sign-in fails.
+        """
         connection = self._connection(params)
         begun = await self._find_sign_in(connection)
         await begun.finished()

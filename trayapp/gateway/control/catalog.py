@@ -85,7 +85,8 @@ class CatalogRequests:
     async def _session_view(self, asked: Asked, *, complete: bool = True) -> AsyncIterator[SessionView]:
         """Yield the session view of the request's `project`, or else that of sessions without a project.
 
-        `complete`: wait up to PROJECT_WAIT_S for the project's own servers. Raises MultiMcpError, RpcError.
+        `complete`: wait up to PROJECT_WAIT_S for the project's own servers. Raises MultiMcpError if `project` is in no
+        project, RpcError if it is not text.
         """
         if asked.get("project") is None:
             yield self._gateway.session_dependencies.views.of(self._gateway.servers.view)

@@ -96,7 +96,7 @@ class Control:
             self._tasks.cancel_scope.cancel()
 
     async def answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Carry out a request and return its result. Raises RpcError."""
+        """Carry out a request and return its result. Raises RpcError if the method is unknown or the request fails."""
         handler = self._handlers.get(method)
         if handler is None:
             raise RpcError(METHOD_NOT_FOUND, f"No control request is named {method}")
@@ -163,7 +163,7 @@ class Control:
     async def _reconnect(self, params: dict[str, Any]) -> Any:
         """Reconnect the named server, or all except idle ones, which connect with their next call.
 
-        Also close all further connections of these servers.
+        Also close all further connections of these servers. Return what `_run_for_each` does.
         """
         pool, shared_key = self._gateway.services.pool, self._gateway.services.shared_key
 
