@@ -2,7 +2,7 @@
 
 Sockets: the program gets none, or Internet sockets that reach only the proxy. They are bound to the loopback device, so
 they reach nothing else. Binding them to another device takes privileges (SO_BINDTODEVICE). Of the loopback ports,
-Landlock allows only the proxy's. Without Landlock, the program has its own network namespace. Each socket that it gets
+Landlock allows only the proxy's. Without Landlock, the program has its own network namespace, each socket that it gets
 is already connected to the proxy, and its `connect` does nothing. The arguments of a request are in registers, so they
 cannot change between check and answer. Without the gateway, every request fails.
 

@@ -382,7 +382,7 @@ class Asks:
         return ask.question.schema if ask is not None and ask.question is not None else None
 
     def withdraw(self, ask: OpenAsk, why: str) -> None:
-        """Withdraw an ask whose call has ended. Its `ended` is not called. Do nothing if the ask is over."""
+        """Withdraw an ask whose call has ended, without calling its `ended`. Do nothing if the ask is over."""
         self._end(ask, None, why)
 
     def _end(self, ask: OpenAsk, ending: Ending | None, how: str, content: dict[str, Any] | None = None) -> None:

@@ -253,7 +253,7 @@ class _SettingReader:
         return group(**self.read(inside, node, readers))
 
     def profiles(self, node: Node) -> dict[str, Profile]:
-        """Return the profiles by name, without those that have an invalid limit, because they would show everything."""
+        """Return the profiles by name. Omit those with an invalid limit: without it, they would show everything."""
         profiles: dict[str, Profile] = {}
         for pair in fields.mapping_pairs(node):
             profile = _SettingReader(self._report, "The profile is ignored")

@@ -274,7 +274,7 @@ class Exposure:
 
     @cached_property
     def direct_keys(self) -> frozenset[Key]:
-        """Return the tools that are listed in every mode."""
+        """Return the tools that `direct_tools` of their servers name, which are listed in every mode."""
         direct = {name: entry.direct_tools for name, entry in self.servers.items() if entry.direct_tools}
         return frozenset(
             (server, name)
