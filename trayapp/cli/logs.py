@@ -99,7 +99,7 @@ def known_servers() -> list[str]:
 
 
 def followed(log: LogFile, wait: Callable[[], None]) -> Iterator[list[str]]:
-    """Yield each batch of new lines, endlessly. `wait` is called before each read and may raise."""
+    """Yield each batch of new lines, until `wait` raises an exception. It is called before each read."""
     while True:
         wait()
         lines = log.more()

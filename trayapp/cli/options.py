@@ -165,7 +165,7 @@ def quoted_folder(folder: Path) -> str:
 
 
 def list_command(folder: Path) -> str:
-    """Return the command that lists the tools that sessions of a project see."""
+    """Return the command that lists the tools of a project's sessions."""
     return f"multi-mcp list --project {quoted_folder(folder)}"
 
 

@@ -30,7 +30,7 @@ LONGEST = 1 << 20  # characters read from stdin; secrets are shorter
 def secret_verb() -> None:
     """Keep secrets for servers.yaml in the keyring.
 
-    A server's entry refers to a secret as ${keyring:NAME}. The server gets it when it starts.
+    A server's entry refers to a secret as ${keyring:NAME}. The server gets the secret when it starts.
     """
 
 

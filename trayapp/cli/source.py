@@ -164,7 +164,7 @@ def _with_given(source: Source, values: Mapping[str, str]) -> Source:
 def _chosen(found: list[Proposal], answers: Answers) -> Proposal:
     """Return the way to run a server: the one of --way, the user's choice at a terminal, or else the first one.
 
-    Raises UsageError if --way is too high.
+    Raises UsageError if --way is out of range.
     """
     way = answers.way
     if way is None and len(found) > 1:

@@ -43,7 +43,7 @@ class ImportOffer:
         return not self.known and not self.fault
 
     def written(self) -> dict[str, Any]:
-        """Return the entry to write to our file. A user's command without `cwd` gets the home folder."""
+        """Return the entry to write to our file. A user's shared command without `cwd` gets the home folder."""
         entry = dict(self.found.entry)
         if self.found.folder is None and "command" in entry and "cwd" not in entry and entry.get("scope") != "session":
             entry["cwd"] = "~"

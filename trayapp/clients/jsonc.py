@@ -50,7 +50,7 @@ class _Object:
 
 
 def read(text: str, file: str) -> Document:
-    """Parse the text. The top level must be an object. An empty text or `null` is read as {}."""
+    """Return the parsed text; {} for an empty text or `null`. Raises UnparsableError, also if it is not an object."""
     try:
         text = text.removeprefix(BOM)
         try:  # try plain JSON first: most files have no comments

@@ -1,7 +1,7 @@
 """The supported clients, as data: where each keeps its servers, in which format, and its limits.
 
-The comment above each row names its sources. Every client is connected by editing its file. That works without
-the client on the PATH and without an account, can show a diff first, and can be undone byte for byte.
+The comment above each row names its sources. Every client is connected by editing its file. This works without
+the client on the PATH and without an account. The user can see a diff first, and undo the edit byte for byte.
 """
 
 from __future__ import annotations

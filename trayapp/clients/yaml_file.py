@@ -38,7 +38,7 @@ class YamlFamily:
     listed: bool
 
     def read(self, text: str, file: str) -> Document:
-        """Parse the text. The top level must be a mapping. An empty text or `null` is read as {}."""
+        """Return the parsed text; {} for an empty text or `null`. Raises UnparsableError, also if it is no mapping."""
         root = compose(text, file)
         if root is None or is_null(root):
             return {}

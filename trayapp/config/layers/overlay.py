@@ -57,7 +57,7 @@ def lay_over(config: Config, imported: tuple[Imported, ...], file: str) -> Confi
 
 
 def user_pairs(user: Config) -> dict[str, Pair]:
-    """Return the layer below a project's file: the entries of servers.yaml merged over the imports."""
+    """Return the entries below a project's file, by name: those of servers.yaml merged over the imports."""
     own, below = server_pairs(_top(user), CONFIG_NAME), _pairs(user.imported)
     return below | {name: merged_pair(below[name], pair) if name in below else pair for name, pair in own.items()}
 
@@ -145,7 +145,7 @@ def _top(config: Config) -> list[Pair]:
 
 
 def _with_lines(imported: tuple[Imported, ...], top: list[Pair], file: str) -> tuple[Imported, ...]:
-    """Return the layers. Problems of `file` without a line get the line of the layer's name in `settings.imports`."""
+    """Return the layers. Their problems of `file` that lack a line get that of their name in `settings.imports`."""
     settings: list[Pair] = []
     with suppress(InvalidValueError):
         settings += [inner for pair in top if snake(pair.name) == "settings" for inner in _members(pair.value)]
@@ -291,7 +291,7 @@ def _is_own(user: ServerConfig | None, server: ServerConfig) -> bool:
 
 
 def _at_home(server: ServerConfig, folder: Path) -> ServerConfig:
-    """Return the server with its cwd in the project, unless the cwd is absolute, begins with `~` or has a variable."""
+    """Return the server with its cwd below `folder`, unless the cwd is absolute, begins with `~` or has a variable."""
     cwd = server.cwd or ""
     if server.command is None or cwd.startswith("~") or has_variable(cwd):
         return server

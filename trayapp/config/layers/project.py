@@ -113,7 +113,7 @@ def project_file_in(folder: Path) -> Path | None:
 
 
 def read_project(path: Path) -> ProjectFile | None:
-    """Read the file and the programs that it names. Return None if it is gone. Blocks. Raises StorageError."""
+    """Return the file's content and the programs that it names; None if it is gone. Blocks. Raises StorageError."""
     data = read_bytes(path, MAX_BYTES)
     if data is None:
         return None
@@ -166,7 +166,7 @@ def watched_paths(entry: Pair, folder: Path) -> dict[Path, bool]:
 
 
 def read_script(server: str, path: Path, folder: Path, *, run: bool) -> Script | None:
-    """Read the program at a path. Return None if there is no readable program. Blocks.
+    """Return the program at a path, or None if there is no readable program. Blocks.
 
     With `run`, an interpreter runs the file, so it counts as a program whatever its name and mode.
     """

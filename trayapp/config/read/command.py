@@ -14,7 +14,7 @@ from trayapp.model.late import late
 
 Exists = Callable[[str], bool]
 
-# A Windows path at the start: `C:\x`, `\\server\x`, `%NAME%\x`, `bin\x`. Nobody escapes a letter in a shell.
+# A Windows path at the start: `C:\x`, `\\server\x`, `%NAME%\x`, `bin\x`. In a shell, no letter needs an escape.
 _WINDOWS_PATH = re.compile(r'"?[A-Za-z]:\\|\\\\|"?[^\s"\'\\]+\\\w')
 _VARIABLE = r"\$?\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}"  # spaces in ${NAME:-a b} do not end the word
 # Pieces of a command line, in a POSIX shell and on Windows. A word is a run of pieces without a blank.
@@ -65,7 +65,7 @@ def path_exists(path: str) -> bool:
 
 
 def split_command(line: str, *, exists: Exists = path_exists, windows: bool = os.name == "nt") -> list[str]:
-    """Split a command line, such as `npx -y pkg`, into its words. An existing path is one word.
+    """Split a command line, such as `npx -y pkg`, into its words. A line that is an existing path is a single word.
 
     On Windows, and for paths in Windows form, a backslash is an ordinary character and only `"` quotes. Elsewhere the
     rules of a POSIX shell apply, without its expansions. Raises ValueError for an unclosed quote.

@@ -103,7 +103,7 @@ class _Entry:
 
     def _unknown(self, pair: Pair, hint: str) -> None:
         if hint in MEANT and self._meant is None:
-            self._meant = pair, hint  # reported by _check_transport, once
+            self._meant = pair, hint  # reported by _check_transport, so not here
         else:
             self._note(pair.key, f"Unknown key {shown(pair.name)}", hint)
 
@@ -246,7 +246,7 @@ def read_direct_tools(node: Node) -> bool | tuple[str, ...]:
 
 
 def read_url(node: Node) -> str:
-    """Read an address. Its form is checked only if it contains no variable."""
+    """Return an address. Raises InvalidValueError for a malformed one, unless it contains a variable."""
     url = fields.text(node).strip()
     fault = None if has_variable(url) else url_fault(url)
     if fault:
@@ -255,7 +255,7 @@ def read_url(node: Node) -> str:
 
 
 def read_command(node: Node) -> str | list[str]:
-    """Read the command as written: a text that is not split yet, or a list that is not empty."""
+    """Return the command as written: a text that is not split yet, or a list that is not empty."""
     if not isinstance(node, Sequence):
         return fields.text(node)
     words = fields.items(node)
