@@ -66,7 +66,7 @@ def unite_members(all_of_them: Iterable[Capabilities]) -> dict[str, Any]:
 
 
 def spelled_out(elicitation: dict[str, Any]) -> dict[str, Any]:
-    """Return `{"form": {}}` for `{}`, and any other value unchanged."""
+    """Return `{"form": {}}` for `{}`, which means the same, and any other value unchanged."""
     return elicitation or {"form": {}}
 
 
@@ -162,7 +162,7 @@ def capabilities_of(kind: ClientKind) -> dict[str, Any]:
 
 
 def lacks_capabilities(told: Capabilities, wanted: Capabilities) -> bool:
-    """Return True if `wanted` has capabilities that `told`, the capabilities declared to a server, lacks."""
+    """Return True if `wanted` has capabilities that `told`, those declared to a server, does not include."""
     return unite_members([told, wanted]) != unite_members([told])
 
 

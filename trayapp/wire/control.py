@@ -25,17 +25,17 @@ BEAT = "beat"  # a notification every `beat_s` seconds, to a watcher that passed
 # {server?, project?, classes?, tools?: [[server, name]]} -> [row of `list --json`]; `project`: as a session in that
 # folder sees it; `tools`: only these
 LIST = "list"
-OFFER = "offer"  # {server, project?} -> {"version", "prompts", "resources", "templates"}: all but the tools
+OFFER = "offer"  # {server, project?} -> {"version", "prompts", "resources", "templates"}: its offer, except tools
 NOTE = "note"  # {"text"}: a notification before an answer, with a line for the user about a part that the answer lacks
 SEARCH = "search"  # {words | batch: [words], server?, regex?, limit?, project?} -> {"results": [[row]], "text"}
 DESCRIBE = "describe"  # {tool, server?, project?} -> {"server", "name", "exposed_name", "tool", "text"}
 INDEX = "index"  # {project?} -> {"text"}
 COSTS = "costs"  # {project?} -> see gateway/control/catalog; "unused": {"since", "tools", "tokens"} from the history
-REFRESH = "refresh"  # {server?} -> {server: {"added", "gone", "back", "waiting", "error"}}; waiting: for an approval
+REFRESH = "refresh"  # {server?} -> {server: {"added", "gone", "back", "waiting", "error"}}; waiting: for approval
 RECONNECT = "reconnect"  # {server?} -> {server: {"state", "error"}}; without `server`, idle servers are skipped
 RELOAD = "reload"  # -> {"problems": [...]}
 # {tool, server?, args, typed?: {name: text}, project?, asks?, allowed?} -> {"server", "tool", "result"}. With `asks`,
-# a call that the user must allow first is answered with {"ask": row}; once allowed, it is repeated with `allowed`, the
+# a call that the user must allow first is answered with {"ask": row}; once it is allowed, repeat it with `allowed`, the
 # "hash" of that row. Without `asks` the call waits among the open asks
 CALL = "call"
 ASKS = "asks"  # -> {"asks": [row of gateway/asks], "always": [{server, tool}]}, oldest first
@@ -118,7 +118,7 @@ class ControlClient:
     ) -> Any:
         """Send a request and return its result. `heard` is called with the text of each NOTE.
 
-        Raises ControlError for an error answer, NoGatewayError if the gateway ends or stays silent for too long.
+        Raises ControlError for an error answer, and NoGatewayError if the gateway ends or stays silent for too long.
         """
         self._last_id += 1
         request = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params or {}}
@@ -173,7 +173,10 @@ class ControlClient:
 
 
 class SnapshotStream:
-    """The snapshots of a gateway, with heartbeats: one connection for its owner's selector. Raises NoGatewayError.
+    """The snapshots and heartbeats of a gateway, over one connection that its owner watches with a selector.
+
+    The constructor raises NoGatewayError if no gateway runs.
+
 
     `beats`: True if the gateway promised a heartbeat every `beat_s` seconds (older versions do not).
     `stopping`: True if the gateway announced that it is being stopped on purpose.

@@ -68,10 +68,10 @@ class Link(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._socket: asyncio.BaseTransport | None = None  # set after the switch to pipes, until the shim closes it
         self._pipes: PipeTransport | None = None
-        self._descriptor = -1  # for writing several buffers in one call (writev)
+        self._descriptor = -1  # for writing several buffers in one call (writev); -1 if not available
         self._dispatcher: FrameDispatcher | None = None
         self._head = b""
-        self.room = asyncio.Event()  # cleared while the reader is behind: optional messages should wait for it
+        self.room = asyncio.Event()  # cleared while the reader is behind: optional messages should wait until it is set
         self.room.set()
         self.lost = asyncio.Event()
 
@@ -90,7 +90,7 @@ class Link(asyncio.Protocol):
         self._pending.add(self, transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        """Read the first line of the connection, and pass everything after it to the dispatcher."""
+        """Read the first line, and pass the rest to the dispatcher. Close the connection if the line is invalid."""
         self._head += data
         line, newline, rest = self._head.partition(b"\n")
         if not newline and len(line) < GREETING_LIMIT:
@@ -127,7 +127,7 @@ class Link(asyncio.Protocol):
             self._descriptor = pipes.writer
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Read from the pipes if the shim closed the socket for them. Otherwise end."""
+        """Read from the pipes if the shim closed the socket for them. Otherwise end the connection."""
         if self._socket is not None and self._pipes is not None and self._dispatcher is not None:
             self._socket.close()
             self._socket = None
@@ -253,8 +253,9 @@ class Listener:
 
 
 async def listen(run: str, accept: Accept, version: str, token: str = "", tcp: bool = USES_TCP) -> Listener:
-    """Bind the local socket and publish the endpoint file. The caller holds the GatewayLock. Raises StorageError.
+    """Bind the local socket, publish the endpoint file, and return the Listener. Raises StorageError.
 
+    The caller must hold the GatewayLock.
     `token`: the secret that TCP clients send. If it is empty, a random one is made.
     """
     token = token or secrets.token_urlsafe(32)
@@ -299,14 +300,17 @@ def _place_of(path: str) -> tuple[int, int] | None:
 if sys.platform != "win32":
     import resource
 
-IDENTIFY_S = 10.0  # a client sends its first line, or the head of its first request, within milliseconds
+IDENTIFY_S = 10.0  # ample: a client sends its first line, or the head of its first request, within milliseconds
 PLACES_MOST = 1024  # pending connections; two dozen sessions that each send twenty requests at the same time open 500
 PART = 8  # pending connections may take one eighth of the process's descriptors
-BURST_PART = 4  # one turn accepts a quarter, so that none is closed before asyncio reads from it two turns later
+BURST_PART = 4  # one turn accepts a quarter of them: none is closed before asyncio reads from it two turns later
 
 
 class PendingConnections:
-    """At most `most` pending connections, each for at most `limit_s` seconds. A new connection may close the oldest."""
+    """The connections that have not identified themselves: at most `most`, each for at most `limit_s` seconds.
+
+    A further connection closes the oldest.
+    """
 
     def __init__(self, most: int | None = None, limit_s: float = IDENTIFY_S) -> None:
         self._most = most if most is not None else places(descriptor_limit())

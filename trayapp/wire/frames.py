@@ -227,7 +227,7 @@ class FrameDispatcher:
             self._handling = None
 
     def take(self, frame: bytes | OversizedFrame) -> None:
-        """Handle one inbound frame. This is the boundary that keeps its failure from the frames that follow."""
+        """Handle one inbound frame. Exception boundary: its failure does not affect the frames that follow."""
         try:
             if isinstance(frame, OversizedFrame):
                 self._refuse(frame.head, frame.tail, INVALID_REQUEST, frame.why)
@@ -247,7 +247,7 @@ class FrameDispatcher:
             self._refuse(frame, frame[-TAIL_BYTES:], PARSE_ERROR, "is not valid JSON, or is nested too deeply")
         except Exception:
             log.exception("Unexpected error in a message")
-            if not isinstance(frame, OversizedFrame):  # the peer or the call that waits for it gets an error
+            if not isinstance(frame, OversizedFrame):  # the peer, or the call that waits for this answer, gets an error
                 self._refuse(frame, frame[-TAIL_BYTES:], INTERNAL_ERROR, "could not be handled")
 
     def _sort(self, message: Any, frame: bytes) -> None:
@@ -312,7 +312,7 @@ class FrameDispatcher:
             return
         try:
             pending[0].answered(reply)
-        except Exception:  # the boundary that keeps one call's failure from the others
+        except Exception:  # the boundary of a call: its failure does not affect others
             log.exception("Unexpected error in an answer")
 
     async def _handle(self, scope: anyio.CancelScope, request_id: RequestId, method: str, params: Params) -> None:
@@ -336,7 +336,7 @@ class FrameDispatcher:
             self.respond_frame(frame)
 
     def _notification(self, method: str, params: Any) -> None:
-        """Handle a notification. This is the boundary at which its handler's failure stops."""
+        """Handle a notification. Exception boundary: its handler's failure does not affect later messages."""
         if params is not None and not isinstance(params, dict):
             return
         if method == PROGRESS and params is not None:

@@ -61,7 +61,7 @@ def read_endpoint(run: str) -> Endpoint | None:
 
 
 def greeting(hello: Hello, token: str = "") -> bytes:
-    """Return the first line that a connection sends."""
+    """Return the first line that a connection sends. `token`: the endpoint's, or "" for a Unix socket."""
     options = {"kind": hello.kind, **hello.options}
     if token:
         options["token"] = token

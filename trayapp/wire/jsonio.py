@@ -30,7 +30,7 @@ _recursion = threading.Lock()  # held while the interpreter's recursion limit is
 
 
 class JsonError(ValueError):
-    """Raised for bytes that are not JSON (RFC 8259), for nesting beyond MAX_DEPTH, or for a number beyond a double."""
+    """Raised for bytes that are not JSON (RFC 8259), nesting beyond MAX_DEPTH, or a number too large for a double."""
 
 
 def loads(data: bytes | bytearray | memoryview) -> Any:
@@ -143,7 +143,7 @@ def _is_json(text: bytes) -> bool:
 
 
 def well_formed(value: Any, levels: int = LEVELS_MOST) -> Any:
-    """Return a JSON value that strict parsers accept; `value` itself if they already do.
+    """Return `value` in a form that strict parsers accept, or `value` itself if they already do.
 
     Such parsers reject a whole message because of one lone surrogate or deep nesting. A lone surrogate becomes U+FFFD,
     and nesting beyond `levels` is cut off.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from trayapp.model.errors import AlreadyRunningError, StorageError
 
-NAMED_S = 0.5  # time for a new holder to write its process id on a busy machine; on a full disk, it cannot
+NAMED_S = 0.5  # time for a new holder to write its process id on a busy machine; on a full disk, it never does
 LOOK_S = 0.01
 
 

@@ -69,7 +69,7 @@ def enveloped(
 
 
 def without_envelope(params: Params) -> Params:
-    """Return the params of a 2026-07-28 request as an older server may see them; other params unchanged."""
+    """Return the params of a 2026-07-28 request as an older server may see them, and any other params unchanged."""
     if params is None or not has_envelope(params):
         return params
     kept = {key: value for key, value in params.items() if key != "_meta" and key not in _OF_RETRY}
@@ -115,7 +115,8 @@ def with_cache_members(
 ) -> bytes:
     """Return a result with the members that 2026-07-28 requires of cacheable results.
 
-    `listing`: the result's JSON, a non-empty object. `meta`: further members of its `_meta`.
+    `listing`: the result's JSON, a non-empty object. `ttl_ms`: how long clients may cache it. `meta`: further members
+    of its `_meta`.
     """
     more = {
         "resultType": "complete",
@@ -173,7 +174,7 @@ def as_older(reply: Reply) -> Reply:
     """Return a 2026-07-28 server's answer for an older client, without the members that only 2026-07-28 has.
 
     A large answer passes unchanged if possible: older clients ignore unknown members of a result (MCP 2025-11-25,
-    schema). But they reject `structuredContent` that is not an object (SEP-2106): it becomes a text, or is dropped if
+    schema). But they reject `structuredContent` that is not an object (SEP-2106): this becomes a text, or is dropped if
     there is other content.
     """
     frame = reply.frame

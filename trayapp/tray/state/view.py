@@ -94,7 +94,7 @@ def icon_kind(state: TrayState, known: Assessment) -> IconKind:
     - degraded: a server failed, a file or one of its entries cannot be used, or the gateway's state cannot be read.
     - healthy: everything else.
 
-    Servers that are connecting and problems that are not fatal do not affect it.
+    Servers that are connecting and problems that are not fatal do not affect the icon.
     """
     if state.child not in ANSWERS:
         return WITHOUT_GATEWAY[state.child][0]
@@ -161,7 +161,7 @@ GROUP_SIZE = 20
 
 
 def menu(state: TrayState, known: Assessment, header: str) -> tuple[Entry, ...]:
-    """Return the whole menu."""
+    """Return the entries of the whole menu. `header`: the text of the first entry."""
     up, child = known.live is not None, state.child
     titles = list(dict.fromkeys(client_titles(state, known)))
     connected = f"{count(len(titles), 'AI tool')} connected: "
@@ -209,14 +209,14 @@ HELP: tuple[Entry, ...] = (
 
 
 def client_titles(state: TrayState, known: Assessment, transport: str = "") -> list[str]:
-    """Return the display name of each session's AI tool. `transport`: only for sessions over that transport."""
+    """Return the display name of each session's AI tool. `transport`: only sessions over it, or "" for all."""
     titles = {client.name: client.title for client in state.clients or ()}
     sessions = known.live.gateway.sessions if known.live else ()
     return [titles.get(one.client, one.client) for one in sessions if transport in ("", one.transport)]
 
 
 def keyed(name: str) -> str:
-    """Escape a name for use as one part of a key: `a/log` must differ from the log of `a`."""
+    """Return a name, escaped for use as one part of a key: `a/log` must differ from the log of `a`."""
     return name.replace("%", "%25").replace("/", "%2F")
 
 
@@ -244,7 +244,7 @@ def _wants(state: TrayState, known: Assessment) -> list[Entry]:
     for name in sorted(known.approvals, key=lambda name: not codes.get(name)):  # suspicious ones first
         key = f"want/approve/{keyed(name)}"
         alarmed = texts.alarmed([texts.name(name, 14)], codes[name]) if codes.get(name) else ""
-        # The changes come first: an approval covers only what was shown.
+        # The entry that shows the changes comes first: an approval covers only what was shown.
         show = Item(f"{key}/show", texts.SHOW_CHANGES, Action(Verb.SHOW_CHANGES, name))
         yes = Item(f"{key}/yes", texts.APPROVE_SHOWN, Action(Verb.APPROVE, name))
         text = texts.wanted(alarmed or f"Approve changed tools of {texts.name(name)}")
@@ -266,7 +266,7 @@ def _wants(state: TrayState, known: Assessment) -> list[Entry]:
 
 
 def _ask(ask: AskStatus) -> Item:
-    """Return the entry of a waiting call or question, with its arguments and then its answers below it."""
+    """Return the entry of a waiting call or question. Its submenu has the text of the ask, then the answers."""
     key = f"want/ask/{ask.id}"
     rows = tuple(Item(f"{key}/{at}", row, enabled=False) for at, row in enumerate(texts.ask_menu(ask)))
     answers = tuple(Item(f"{key}/{action.verb}", label, action) for label, action in ask_answers(ask))
@@ -301,7 +301,7 @@ def _keyring(state: KeyringState, error: Mapping[str, str]) -> Item:
 
 
 def _offer(offered: tuple[Offered, ...]) -> tuple[Entry, ...]:
-    """Return the offered servers and what each starts, then the choices. A yes covers only these servers."""
+    """Return the offered servers and what each starts, then the choices. The user's consent covers only these."""
     rows = tuple(Item(f"offer/of/{at}", texts.offered(one), enabled=False) for at, one in enumerate(offered))
     key = offer_key(offered)
     if any(one.secrets for one in offered):
@@ -328,7 +328,7 @@ def _first_few(key: str, wants: Iterable[Item], way: str, thing: str = "server")
 
 
 def _in_groups(key: str, entries: tuple[Item, ...]) -> tuple[Entry, ...]:
-    """Split a list of more than SERVERS_SHOWN entries into submenus of up to GROUP_SIZE, to fit on the screen."""
+    """Return the entries or, if more than SERVERS_SHOWN, submenus of up to GROUP_SIZE, to fit on the screen."""
     if len(entries) <= SERVERS_SHOWN:
         return entries
     groups, first = [], 1
@@ -339,7 +339,7 @@ def _in_groups(key: str, entries: tuple[Item, ...]) -> tuple[Entry, ...]:
 
 
 def _parts(values: Sequence[T]) -> list[tuple[T, ...]]:
-    """Split a list into parts of about equal length, at most GROUP_SIZE."""
+    """Return the values in parts of about equal length, at most GROUP_SIZE."""
     number = -(-len(values) // GROUP_SIZE)
     ends = [len(values) * at // number for at in range(number + 1)] if number else []
     return [tuple(values[begin:end]) for begin, end in pairwise(ends)]
@@ -427,7 +427,7 @@ def _server(server: ServerStatus) -> Item:
 
 
 def _why(server: ServerStatus, key: str) -> list[Entry]:
-    """Return the heading of a server's submenu: its error, what to do, and the project that it belongs to."""
+    """Return the heading of a server's submenu: its error, what to do, and its project. [] without these."""
     error = server.error if in_trouble(server) and server.error else {}
     lines = [*texts.wrapped(error.get("title", "")), *texts.wrapped(texts.without_commands(error.get("hint", "")))]
     lines += [texts.fit(f"Only in the project {texts.base_name(server.project)}")] if server.project else []
@@ -436,9 +436,9 @@ def _why(server: ServerStatus, key: str) -> list[Entry]:
 
 
 def _clients(state: TrayState) -> tuple[Entry, ...]:
-    """Return the AI tools that are installed or connected, by title, and the servers that they still start themselves.
+    """Return entries for the installed or connected AI tools, by title, and the servers that they still start.
 
-    The user's consent to remove these servers covers only those that were shown.
+    The user's consent to remove these servers from the AI tools covers only those that were shown.
     """
     clients = state.clients
     unique = {client.name: client for client in clients or () if client.found or client.connected}
