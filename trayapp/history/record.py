@@ -207,7 +207,7 @@ def _safe(value: Any, text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Undo the common escapes at the beginning of a JSON text. Return at least as many characters as `_cut` reads."""
+    """Return the beginning of a JSON text, as much of it as `_cut` reads or more, with its common escapes undone."""
     most = HEAD_LOOKED_AT
     while True:
         found = text[:most]
@@ -219,7 +219,7 @@ def _unescaped(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    """Redact a text and cut it to TEXT_MOST characters.
+    """Return a text redacted and cut to TEXT_MOST characters.
 
     If the text is longer, the end of the redacted part is dropped, since a secret that was cut off there would not have
     been recognized.

@@ -69,7 +69,7 @@ class Throttle:
         self._began = time.perf_counter()
 
     def rest(self) -> None:
-        """Sleep if the thread has worked for WORK_S since its last rest: for WORK_S if it is behind, or else REST_S."""
+        """Sleep for REST_S (WORK_S if calls have waited for BEHIND_S) after WORK_S of work since the last rest."""
         now = time.perf_counter()
         if now - self._began > WORK_S:
             time.sleep(REST_S if now - self._since < BEHIND_S else WORK_S)

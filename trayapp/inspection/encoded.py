@@ -230,14 +230,14 @@ def _of_base64(run: str) -> bytes:
 
 
 def _of_base32(run: str) -> bytes:
-    """Decode a run as one number, in a tenth of the time of base64.b32decode. Bits after the last byte are dropped."""
+    """Return the bytes of a base32 run without incomplete ones. Takes a tenth of the time of base64.b32decode."""
     digits = run.rstrip("=")
     bits = 5 * len(digits)
     return (int(digits.translate(_BASE32_DIGITS), 32) >> bits % 8).to_bytes(bits // 8, "big")
 
 
 def _of_numbers(run: str) -> bytes:
-    """Decode bytes written as decimal or binary numbers. Return b"" if a number is above 255."""
+    """Return the bytes that a run writes as decimal or binary numbers, or b"" if a number is above 255."""
     words = re.findall(r"[0-9]+", run)
     base = 2 if all(len(word) == 8 and set(word) <= {"0", "1"} for word in words) else 10
     numbers = [int(word, base) for word in words]

@@ -17,7 +17,7 @@ CLEANED_MOST = 8 * EVIDENCE_LONGEST  # characters of evidence that are cleaned: 
 class Finding(NamedTuple):
     """Something suspicious in a definition."""
 
-    code: str  # stable
+    code: str  # a stable name for the kind of finding
     severity: Severity
     where: str  # place in the definition
     evidence: str  # the server's text, cleaned, shortened and on one line

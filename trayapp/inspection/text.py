@@ -26,7 +26,7 @@ class Sentence(NamedTuple):
 
 
 def passages(text: str) -> list[str]:
-    """Split a text from `hidden.bared`, up to READ_MOST, into parts of whole sentences, each on one line."""
+    """Return a text from `hidden.bared`, up to READ_MOST, in parts of whole sentences, each on one line."""
     if " " not in text and len(text) <= TOGETHER and text.isascii() and text.isprintable():
         return [text]  # a name or a value: some definitions have hundreds of them
     return [passage for line in _joined(text[:READ_MOST].splitlines()) for passage in _in_passages(line)]
@@ -90,7 +90,7 @@ def _parts(said: str) -> Iterator[str]:
 
 
 def _joined(lines: list[str]) -> Iterator[str]:
-    """Join wrapped lines. A line break ends a sentence at a blank line, after punctuation or before a list item."""
+    """Yield lines with wrapped ones joined. A line ends at a blank line, after punctuation or before a list item."""
     parts: list[str] = []
     for line in lines:
         plain = " ".join(line.split())

@@ -89,7 +89,7 @@ def reconnect_waits(unit: float = 0.0) -> Iterator[float]:
 def idle_limit_s(server: ServerConfig, settings: Settings) -> float | None:
     """Return the seconds without use after which a connection is closed, or None for never.
 
-    keep-alive and lazy-keep-alive ignore every timeout. eager has none unless the server sets one.
+    A `keep-alive` or `lazy-keep-alive` connection is never closed, an `eager` one only if the server sets a timeout.
     """
     if server.lifecycle in ("keep-alive", "lazy-keep-alive"):
         return None

@@ -55,7 +55,7 @@ class RefusedAccess:
 class ConfinementStatus:
     """The confinement of a server's last start."""
 
-    way: str  # landlock, bubblewrap or sandbox-exec; open = `confine: try` found none; "" = not started yet
+    way: str  # landlock, bubblewrap or sandbox-exec; open = none works here (`confine: try`); "" = not started yet
     why_open: str = ""
     refused: tuple[RefusedAccess, ...] = ()
 
@@ -86,7 +86,7 @@ class ServerStatus:
     confinement: ConfinementStatus | None = None  # None: it is not confined
     connections: int | None = None  # processes or HTTP sessions, if there is more than one now
     not_locked: str | None = None  # why its package may change at any start, and what to write instead
-    unlisted: tuple[str, ...] | None = None  # lists (tools, prompts, ...) without known items that it failed to return
+    unlisted: tuple[str, ...] | None = None  # lists (tools, ...) that it failed to return and whose items are unknown
 
     @property
     def ready(self) -> bool:

@@ -47,7 +47,7 @@ def escaped(name: str) -> str:
 
 def clean(text: str) -> str:
     """Return `text` without control sequences and invisible controls. Line ends and tabs stay."""
-    if text.isprintable():  # it has no control characters
+    if text.isprintable():  # it has no control characters to remove
         return text
     plain = _ESCAPES.sub("", text.replace("\r\n", "\n"))
     plain = CONTROLS.sub("", plain.replace("\r", "\n"))

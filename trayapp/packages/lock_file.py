@@ -106,7 +106,7 @@ class PackageRequest(ABC):
 
     @abstractmethod
     def fetch(self, locked: LockedPackage, folder: Path, tools: Tools, *, scripts: bool) -> None:
-        """Fetch the content, and check each part's hash. With `scripts`, the package's install scripts may run.
+        """Fetch the content into `folder`, and check each part's hash. With `scripts`, its install scripts may run.
 
         Raises PackageError, ToolError.
         """

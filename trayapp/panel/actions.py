@@ -1,4 +1,4 @@
-"""The actions behind the panel's buttons. Each sends control requests or runs verbs of the command line."""
+"""The actions behind the panel's buttons. Each sends control requests or runs verbs. The page shows its result."""
 
 from __future__ import annotations
 

@@ -273,7 +273,7 @@ class PanelResponse:
 
 
 def error_result(error: MultiMcpError | RpcError) -> ActionResult:
-    """Convert an error to a result for the user, with secrets redacted."""
+    """Return an error in the form of an action's result, with secrets redacted."""
     if isinstance(error, MultiMcpError):
         return ActionResult(redacted(error.title), redacted(error.hint), wrong=True, field=error.field)
     hint = error.data.get("hint", "") if isinstance(error.data, dict) else ""
@@ -296,7 +296,7 @@ def cookie_of(scope: Any) -> str | None:
 
 
 async def body_of(receive: Any) -> bytes | None:
-    """Receive the request body. Return None if it is too large or the client disconnected."""
+    """Receive and return the request body. Return None if it is too large or the client disconnected."""
     body: bytes = b""
     while True:
         event = await receive()

@@ -61,7 +61,7 @@ NAV = (
 # The templates of the first page. Compiling only these takes a third of the time for all.
 FIRST_TEMPLATES = ("head.html", "base.html", "overview.html", "parts.html", "waiting.html")
 
-Context = dict[str, Any]
+Context = dict[str, Any]  # the values for a template
 
 
 class Page(NamedTuple):
@@ -154,7 +154,7 @@ SCRIPT = (FOLDER / "panel.js").read_text("utf-8")
 
 
 def environment() -> Environment:
-    """Create the template environment. Compile FIRST_TEMPLATES, so that the first page need not wait for them."""
+    """Return a new template environment. Compile FIRST_TEMPLATES, so that the first page need not wait for them."""
     made = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=True,  # except for values that a template marks as safe
@@ -189,12 +189,12 @@ TEMPLATES = environment()
 
 
 def render(template: str, **context: Any) -> str:
-    """Render the template of a page or of a part of a page."""
+    """Return the text of a page or of a part of a page, rendered from its template and the values in `context`."""
     return TEMPLATES.get_template(template).render(**context)
 
 
 async def overview(page: Page) -> Context:
-    """Build the overview: every server's state, and everything that needs the user's attention.
+    """Return the context of the overview: every server's state, and everything that needs the user's attention.
 
     A new page shows SCREEN servers, and requests the rest once it is painted.
     """
@@ -252,7 +252,7 @@ def as_json(value: Any) -> str:
 
 
 async def server(page: Page) -> Context:
-    """Build the page of one server: its tools, log, entry, and sign-in."""
+    """Return the context of a server's page: its tools, log, entry, and sign-in. Raises PageNotFoundError."""
     name = page.rest
     snapshot = await page.host.ask(control.SNAPSHOT, {})
     status = next((one for one in snapshot["servers"] if one["name"] == name), None)
@@ -345,7 +345,7 @@ def screen_of(rows: list[Context], page: Page) -> list[Context]:
 
 
 async def tools(page: Page) -> Context:
-    """Build the page of the tools that match the query."""
+    """Return the context of the Tools page: the tools that match the query."""
     rows = await page.host.ask(control.LIST, {})
     shown = first_rows(matching_rows(rows, page.query.get("q", "")), page)
     return {
@@ -363,7 +363,7 @@ async def with_classes(host: PanelHost, tools: Sequence[tuple[str, str]]) -> lis
 
 
 async def log(page: Page) -> Context:
-    """Build the last lines of a server's log, which the server's open page requests after each write to the log."""
+    """Return the context of a server's log, which the server's open page requests after each write to the log."""
     return {"template": "log.html", "log": await server_log(page)}
 
 
@@ -386,7 +386,7 @@ def tail(path: Path) -> str:
 
 
 async def activity(page: Page) -> Context:
-    """Build the page of the latest calls that match the query. If the path has a call's id, add that call's details."""
+    """Return the context of the Activity page: the latest calls that match the query, and the call with id `rest`."""
     query = page.query
     asked: Context = {name: query.get(name, "") for name in ("words", "server", "tool", "client")}
     asked |= {"failed": query.get("failed") == "yes", "typed": True, "limit": ROWS}
@@ -419,7 +419,7 @@ def is_repeatable(call: Context | None) -> bool:
 
 
 async def approvals(page: Page) -> Context:
-    """Build the page of everything to approve: tools, commands for secrets, and waiting calls and questions."""
+    """Return the context of the Approvals page: tools, commands for secrets, and waiting calls and questions."""
     rows = (await page.host.ask(control.APPROVALS, {}))["rows"]
     tools = await with_classes(page.host, [(row["server"], row["tool"]) for row in rows]) if rows else []
     switches = {(one["server"], one["name"]): one.get("switch") for one in tools}
@@ -433,7 +433,7 @@ async def approvals(page: Page) -> Context:
 
 
 async def clients(page: Page) -> Context:
-    """Build the page of the AI tools on this computer and the connected sessions."""
+    """Return the context of the connected sessions. The page's slow part has the AI tools on this computer."""
     if page.rest != SLOW:
         snapshot = await page.host.ask(control.SNAPSHOT, {})
         return {"template": "clients.html", "title": "AI tools", "sessions": snapshot["gateway"]["sessions"]}
@@ -442,7 +442,7 @@ async def clients(page: Page) -> Context:
 
 
 async def tokens(page: Page) -> Context:
-    """Build the page of token costs by server and tool, and of tools without recorded calls."""
+    """Return the context of the Tokens page. Its slow part has costs by server and tool, and tools without calls."""
     if page.rest != SLOW:
         return {"template": "tokens.html", "title": "Tokens"}
     costs = await page.host.ask(control.COSTS, {})
@@ -454,7 +454,7 @@ async def tokens(page: Page) -> Context:
 
 
 async def health(page: Page) -> Context:
-    """Build the page of doctor's findings, the gateway's log, and facts about the gateway."""
+    """Return the context of the gateway's problems, log and paths. The page's slow part has doctor's findings."""
     if page.rest == SLOW:
         order = ("problem", "note", "ok")
         findings = sorted(await verb(page.host, "doctor"), key=lambda one: order.index(one["state"]))
@@ -468,7 +468,7 @@ async def health(page: Page) -> Context:
 
 
 async def add(page: Page) -> Context:
-    """Build the page of the servers that a pasted text names, and those that a registry search finds."""
+    """Return the context of the Add page: the servers that a pasted text names, and those found in the registry."""
     what, words = page.query.get("what", ""), page.query.get("find", "").strip().lstrip("-")
     said: ActionResult | None = None
     found: Context | None = None
@@ -483,7 +483,7 @@ async def add(page: Page) -> Context:
 
 
 async def setup(page: Page) -> Context:
-    """Build the setup page: the AI tools on this computer, the servers in their files, and a question to try."""
+    """Return the context of the Setup page. Its slow part has the AI tools, their servers, and a question to try."""
     if page.rest != SLOW:
         return {"template": "setup.html", "title": "Setup"}
     answers: dict[str, Any] = {}
@@ -506,7 +506,7 @@ async def setup(page: Page) -> Context:
 
 
 async def guide(page: Page) -> Context:
-    """Build the guide page that the path names, or the first one if the path names none."""
+    """Return the context of the guide page that the path names, or of the first one. Raises PageNotFoundError."""
     known = await anyio.to_thread.run_sync(topics)
     topic = page.rest or next(iter(known), "")
     if topic not in known:
