@@ -553,7 +553,7 @@ def fetch_bundle(url: str, digest: str) -> Path:
 
 
 def read_bundle_file(path: Path) -> Bundle:
-    """Read a bundle. Nothing is unpacked. Raises BadBundleError, UnclearSourceError."""
+    """Read a bundle's file and return the bundle. Nothing is unpacked. Raises BadBundleError, UnclearSourceError."""
     archive = read_archive(path)
     manifest = read_manifest(archive.manifest)
     locked = archive.locked(manifest.name, manifest.version)

@@ -255,7 +255,7 @@ def ask_lines(snapshot: Snapshot) -> list[str]:
 
 
 def failure(server: dict[str, Any]) -> str:
-    """Return `NAME: why; what to do` for a server with an error. The text has no times, so it stays equal."""
+    """Return `NAME: why; what to do` for a server with an error. It has no times, so it changes only with the error."""
     error = server["error"]
     parts = (f"{server['name']}: {error['title']}", error["hint"])
     return one_line(as_typed("; ".join(part for part in parts if part)))

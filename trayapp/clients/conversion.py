@@ -319,7 +319,7 @@ def _known_switches(tools: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def inputs_of(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return VS Code's `inputs` by id."""
+    """Return VS Code's `inputs` by id; {} if there are none."""
     listed: Any = document.get("inputs")
     items = listed if isinstance(listed, list) else []
     return {str(item["id"]): item for item in items if isinstance(item, Mapping) and "id" in item}

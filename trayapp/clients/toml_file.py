@@ -254,7 +254,7 @@ def _key(word: str) -> str:
 
 
 def _text(word: str) -> str:
-    r"""Return a basic string. JSON's escapes are valid in TOML, which also requires an escape for \x7f."""
+    r"""Return a text as a basic string. JSON's escapes are valid in TOML, which also requires an escape for \x7f."""
     return json.dumps(word, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
