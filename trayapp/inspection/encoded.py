@@ -237,7 +237,7 @@ def _of_base32(run: str) -> bytes:
 
 
 def _of_numbers(run: str) -> bytes:
-    """Return the bytes that a run writes as decimal or binary numbers, or b"" if a number is above 255."""
+    """Return the bytes of a run of decimal or binary numbers, or b"" if a number is above 255."""
     words = re.findall(r"[0-9]+", run)
     base = 2 if all(len(word) == 8 and set(word) <= {"0", "1"} for word in words) else 10
     numbers = [int(word, base) for word in words]

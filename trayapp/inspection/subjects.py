@@ -24,7 +24,7 @@ _BEGINNINGS = tuple(KINDS.values())
 
 
 def is_apart(name: str) -> bool:
-    """Return True if the subject is neither a tool nor a skill: it cannot be called, and may change from day to day."""
+    """Return True if the subject is neither a tool nor a skill. It cannot be called, and may change from day to day."""
     if not name.startswith("("):
         return False
     own = name.removeprefix(OLDER)
@@ -32,7 +32,7 @@ def is_apart(name: str) -> bool:
 
 
 def is_tool(name: str) -> bool:
-    """Return True if a subject name is a tool's name. False for a tool's definition for the older era."""
+    """Return True if a subject name is a tool's name, without the prefix for the older era."""
     return not name.startswith("(") or (not is_apart(name) and not name.startswith((SKILL, OLDER)))
 
 

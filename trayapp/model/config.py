@@ -157,7 +157,7 @@ class ServerConfig:
     connect_timeout: float | None = None  # seconds
     request_timeout: float | None = None  # seconds
     title: str | None = None
-    tools: dict[str, ToolSwitch] | None = None  # None: there is no `tools` key, so all tools are enabled
+    tools: dict[str, ToolSwitch] | None = None  # None: there is no `tools` key, so it disables no tool
     include_tools: tuple[str, ...] = ()
     exclude_tools: tuple[str, ...] = ()
     direct_tools: bool | tuple[str, ...] = False

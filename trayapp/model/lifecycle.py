@@ -25,13 +25,13 @@ class State(StrEnum):
 class Event(StrEnum):
     """Events in the life of a backend."""
 
-    CONNECT = "connect"  # a call, the gateway's start or the user needs the backend
+    CONNECT = "connect"  # a call, the gateway's start or the user requires a connection
     READY = "ready"  # the handshake is done
     FAIL = "fail"  # start, handshake or health check failed
     SIGN_IN_WANTED = "sign_in_wanted"  # the server answered 401 or requires more scopes
     KEYRING_LOCKED = "keyring_locked"  # the server's credentials may be stored, but cannot be read now
     LOST = "lost"  # a live connection ended unexpectedly
-    CLOSE = "close"  # idle, refreshed, removed, reconnecting or shutting down
+    CLOSE = "close"  # the backend is idle, refreshed, removed or reconnected, or the gateway shuts down
     CLOSED = "closed"  # closing has finished
     DISABLE = "disable"
     ENABLE = "enable"

@@ -170,7 +170,7 @@ class _SecretName(NamedTuple):
     before: str
     prefix: str  # begins with `-` in a command-line flag, such as --token
     word: str
-    kind: str  # the group of _WORD
+    kind: str  # strong, weak or rest_of_line
     suffix: str
 
 

@@ -51,8 +51,8 @@ HEADERS = (
 NO_STORE = (b"cache-control", b"no-store")
 FRESH = (b"cache-control", b"no-cache")
 IMMUTABLE = (b"cache-control", b"max-age=31536000, immutable")  # for a file whose address changes with its content
-# Pages that always exist. Their head is sent before the rest is built, because a browser takes 15 ms to leave the
-# previous page.
+# Pages that always exist. Their head is sent before the rest is built: a browser takes 15 ms to leave the previous
+# page, and does so during that time.
 ALWAYS_THERE = {name for name, _ in pages.NAV}
 NEWS = ("change", "calls", "logs")  # event names, in the order of the numbers that `PanelHost.seen` returns
 HTML = "text/html; charset=utf-8"
@@ -243,7 +243,7 @@ class PanelResponse:
     async def show(
         self, said: ActionResult, template: str = "said.html", status: int = 200, more: Sequence[Line] = ()
     ) -> None:
-        """Send the result of an action, or an error."""
+        """Send the page or part of a page that shows the result of an action, or an error."""
         await self.html(pages.render(template, said=said), status, more)
 
     async def send(self, body: bytes, status: int, kind: str, more: Sequence[Line] = ()) -> None:
