@@ -85,7 +85,7 @@ def lay_out(bundle: Path, work: Path, version: str, root: Path) -> None:
 
 
 def filled(name: str, values: dict[str, str]) -> str:
-    """Return a file of packaging/linux with its @NAMES@ replaced."""
+    """Return the text of a file in packaging/linux, with each @KEY@ replaced by its value."""
     text = (LINUX / name).read_text(encoding="utf-8")
     for key, value in values.items():
         text = text.replace(f"@{key}@", value)

@@ -155,7 +155,7 @@ class Shape:
     closed: bool = False
     round_caps: bool = False
     radius: float = 0.0  # above 0 for a circle around the single point
-    hole: bool = False  # removes the earlier shapes of the same color below it
+    hole: bool = False  # True: cuts this shape out of the earlier shapes of the same color
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +264,7 @@ OUTLINES: dict[str, Callable[[dict[str, str]], Iterator[Outline]]] = {
 
 # --- onto the pixels of a size
 
-SNAPPED_BELOW = 48  # pixels: in smaller pictures, edges move to whole pixels; in larger ones, half a pixel is invisible
+SNAPPED_BELOW = 48  # in pixels: only smaller pictures need edges on whole pixels; in others, half a pixel is invisible
 
 
 def scaled(source: Drawing, size: int) -> tuple[Shape, ...]:

@@ -412,7 +412,7 @@ class Accounts:
         name = sign_in.target.server
         outcome: SignInError | None = SignInError("The gateway is ending", "Try again")
         try:
-            from trayapp.auth.callback import listening  # only a sign-in needs it, and it has a whole page
+            from trayapp.auth.callback import listening  # loaded late: it holds a whole web page
 
             async with listening(name, sign_in.target.callback_port) as callback:
                 sign_in.open(callback)

@@ -36,7 +36,7 @@ from trayapp.model.redact import redacted
 WORDS_MAX = 200  # the most characters of another program's text that an error quotes
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 ANSWER_MOST = 1 << 20  # limit on an answer's decoded bytes; real answers have a few KB
-_OF_THE_WAY = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # headers of the encoded body
+_OF_THE_WAY = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # do not apply to a decoded body
 WELL_KNOWN = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
 NO_REGISTRATION = "Register multi-mcp there yourself, then set client_id and client_secret in the server's entry"
 # The SDK's log texts quote service responses at every level. Our own do not.
@@ -283,7 +283,7 @@ class _Provider(OAuthClientProvider):
         )
 
     async def _perform_authorization_code_grant(self) -> tuple[str, str]:
-        """Check the issuer, PKCE and addresses of the service, then run the SDK's method. Raises SignInError."""
+        """Check the service's issuer, PKCE and addresses, then return the SDK's result. Raises SignInError."""
         self._check_issuer()
         metadata = self.context.oauth_metadata
         if metadata is not None:
@@ -380,7 +380,7 @@ async def _client(limit_s: float = REQUEST_S) -> AsyncIterator[httpx2.AsyncClien
 
 
 async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
-    """Send a request and read the response. Raises HTTPError, or SignInError beyond ANSWER_MOST decoded bytes."""
+    """Send a request and return the response with its decoded body. Raises HTTPError, or SignInError if too large."""
     response, body = await client.send(request, stream=True), bytearray()
     try:
         async for part in response.aiter_bytes():

@@ -92,7 +92,10 @@ async def connect(key: str, server: ServerConfig, context: BackendContext, inbou
 async def _shake_hands(
     transport: Transport, key: str, server: ServerConfig, context: BackendContext, hint: str, *, last: bool
 ) -> Live | None:
-    """Shake hands and return the live connection, or None if the next attempt should be made. Raises ServerError."""
+    """Shake hands and return the live connection. Raises ServerError.
+
+    Unless this is the `last` attempt, return None after a failure that the next attempt may avoid.
+    """
     capabilities = context.capabilities(key)
     patience_s = HTTP_PROBE_PATIENCE_S if transport.kind == "http" else PROBE_PATIENCE_S
     try:

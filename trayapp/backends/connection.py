@@ -353,7 +353,7 @@ class Connection:
         self.begin_close()
 
     def adjust(self, server: ServerConfig) -> None:
-        """Apply new settings to the same process. `follow_switch` carries out a switch to or from disabled."""
+        """Use new settings without a restart. If `disabled` has changed, call `follow_switch` afterwards."""
         self.server = server
         self._note_adjusted()
 
@@ -362,7 +362,7 @@ class Connection:
         self.adjusted = anyio.Event()
 
     async def follow_switch(self) -> None:
-        """Disable or enable the server according to its settings. The settings may change while the server closes."""
+        """Disable or enable the server as `server.disabled` says. That may change again while the server closes."""
         if self.server.disabled:
             await self.close()
         if self.server.disabled and self.state is State.IDLE:
@@ -379,7 +379,7 @@ class Connection:
     async def follows(self, uri: str) -> None:
         """Wait for a connected 2026-07-28 server to confirm the subscription to `uri`, for a limited time.
 
-        Raises RpcError if it refuses.
+        Raises RpcError if the server refuses it.
         """
         if self._maintenance is not None and self.live is not None:
             await self._maintenance.subscription.confirmed(uri)
@@ -494,7 +494,7 @@ class Connection:
         if method == UPDATED and maintenance is not None and not maintenance.subscription.is_news(params, about):
             return
         if isinstance(about, Listening):
-            about = None  # the request is the gateway's own
+            about = None  # the gateway's own subscription, not a session's call
         if method in LIST_CHANGED:
             self._has_announced = True
             starts = maintenance is None or not maintenance.lists_settled.is_set()
@@ -505,7 +505,7 @@ class Connection:
             if maintenance is not None:
                 maintenance.lists_changed()
         elif method == ACKNOWLEDGED and member_at(params, "notifications", "taskIds") is None:
-            if maintenance is not None:  # only sessions subscribe to tasks
+            if maintenance is not None:  # an acknowledgment with taskIds belongs to a session's subscription
                 maintenance.subscription.acknowledged(params)
         else:
             self._tell(self._observer.notified, method, params, about)

@@ -31,10 +31,10 @@ class Inbound(Protocol):
     """
 
     async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
-        """Answer a request from the server. Raises RpcError."""
+        """Return the result of a request from the server. Raises RpcError."""
 
     def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
-        """Handle a notification without blocking."""
+        """Handle a notification from the server without blocking."""
 
     def input_schema(self, tool: str) -> Any:
         """Return a tool's input schema, or None if unknown. HTTP needs it: some arguments are repeated in headers."""
@@ -57,7 +57,7 @@ Open = Callable[[Launch, Inbound, Callable[[bytes], None]], AbstractAsyncContext
 
 
 def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the most informative exception of a group: the first of our own classes, or else the first of all."""
+    """Return the most informative exception of a group: the first of our own classes, or else the very first one."""
     found: BaseException = group.subgroup((MultiMcpError, RpcError)) or group
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]
@@ -87,7 +87,7 @@ class BackendContext:
     subscribed: Callable[[str], Set[str]] = lambda key: frozenset()  # key -> URIs of subscribed resources
     input_schema: Callable[[str, str], Any] = lambda key, tool: None  # key, tool -> input schema as sent by the server
     route: Callable[[], Awaitable[None]] = skip  # returns once there is a network route, or after a timeout
-    sign_in: Callable[[HttpLaunch], Awaitable[None]] = skip  # returns once the user's sign-in was read
+    sign_in: Callable[[HttpLaunch], Awaitable[None]] = skip  # returns once the user's sign-in has been read
     confinements: Confinements = field(default_factory=Confinements)
     locks: Callable[[], Locks | None] = lambda: None  # built when the first server is started
     inspect_offer: Callable[[str, Offer], Awaitable[None]] = skip  # key, offer; called before observers get the offer

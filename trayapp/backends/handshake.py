@@ -35,7 +35,7 @@ CLIENT_INFO = {"name": "multi-mcp", "title": "multi-mcp", "version": __version__
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A server's description of itself."""
+    """A server's description of itself, from the handshake."""
 
     protocol: str
     capabilities: dict[str, Any]

@@ -50,7 +50,7 @@ OURS = (HOME_VARIABLE, PASSPHRASE)  # variables that servers must not get
 NPX = ("npx", "npm")  # commands that a program in npm's cache may replace; a path to npx or npm runs as written
 NPX_LIMIT_S = 2.0  # limit on reading npm's cache, which takes 2 ms; on a hanging network disk, npm decides
 NO_SECRETS = Secrets()
-Keyring = Callable[[Sequence[str]], Awaitable[Secrets]]  # names of secrets -> their values in the vault
+Keyring = Callable[[Sequence[str]], Awaitable[Secrets]]  # names of secrets -> their values
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ async def prepare_start(
     if record is not None:
         launch = _confine_launch(launch, server, environ, record, package)
         if launch.argv[0] in NPX and not argv:
-            argv = await _without_npm(launch, environ, now)  # a package in the confined server's own cache
+            argv = await _without_npm(launch, environ, now)  # look in the confined server's own npm cache, too
     return replace(launch, argv=argv) if argv else _locate_program(launch)
 
 
@@ -221,7 +221,7 @@ def working_folder(cwd: str | None, home: str) -> str:
 
 
 def child_environment(server: ServerConfig, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the process environment: the gateway's, or the platform's defaults, then the entry's own `env`."""
+    """Return the gateway's environment, limited to DEFAULT_VARIABLES without `inherit_env`, plus the entry's `env`."""
     base = dict(environ) if server.inherit_env else {k: environ[k] for k in DEFAULT_VARIABLES if k in environ}
     return {name: value for name, value in base.items() if name not in OURS} | server.env
 

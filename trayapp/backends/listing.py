@@ -22,11 +22,11 @@ from trayapp.wire.revisions import SERVER_INFO
 log = logging.getLogger(__name__)
 
 LIST_TIMEOUT_S = 60.0  # limit on reading all pages of one list; a slower list fails, but the server stays connected
-HEAD_START_S = 1.0  # after this long, a slow list no longer delays the next one or what was already read
+HEAD_START_S = 1.0  # after this long, a slow list delays neither the next list nor the lists already read
 MAX_PAGES = 1_000
-MAX_ITEMS = 20_000  # entries of one list: twice the largest catalog that search must support
+MAX_ITEMS = 20_000  # the most entries of one list: twice the largest catalog that search must support
 MORE_LARGEST = 64 * 1024  # bytes; the limit for a result's members besides its list
-REASON_LONGEST = 300  # characters of the reason for a failure
+REASON_LONGEST = 300  # the most characters of a failure's reason
 
 # list -> the capability that announces it, its method, the member of a result that holds it
 _LISTS = {
@@ -144,7 +144,7 @@ class _ListRead:
                 result = message["result"]
             page = result.get(member)
             if isinstance(page, list):
-                # Secrets are removed from what is served, too: it has to match what is approved and cached
+                # Secrets are removed from what is served, too, because it has to match what is approved and cached
                 self.items += [_mended(item) for item in KNOWN.without_in(page) if isinstance(item, dict)]
             elif page is not None:  # some servers send null for an empty list
                 raise RpcError(0, f"{member} of its answer is not a list")

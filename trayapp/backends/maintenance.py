@@ -31,16 +31,16 @@ log = logging.getLogger(__name__)
 LIST_CHANGED = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources", "events")}
 LISTENS_WITHIN_S = 0.1  # reading lists waits this long for the subscription; local servers acknowledge in milliseconds
 LISTS_AGAIN_S = 2.0  # the longest that a request for a list, or a call to an unknown name, waits for announced changes
-REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each change; one fetch covers them all
+REFETCH_DELAY_S = 0.1  # delay of a fetch: a server that changes many tools announces each; one fetch covers all
 REFETCH_MOST_S = 5.0  # the delay doubles up to this if each reading causes an announcement
 HEALTH_BEAT_S = 5.0  # a check may run this much early, so that all servers are checked at the same moment
 HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; after this long it counts as hung
 LAST_LISTS_S = 0.5  # how long reading may go on after the server has ended; incomplete lists then fail
-PROBE_JITTER_S = 0.5  # spreads the probes of many connections that one event causes
+PROBE_JITTER_S = 0.5  # the longest random delay of a probe, since one event may cause the probes of many connections
 
 
 class _Round:
-    """A reading of all lists. `usable` is set once the tools were read or their list failed, `ended` at the end."""
+    """A reading of all lists. `usable` is set once the tools have been read or have failed, `ended` at the end."""
 
     def __init__(self) -> None:
         self.usable = anyio.Event()
@@ -109,7 +109,7 @@ class Maintenance:
 
     @asynccontextmanager
     async def duties(self) -> AsyncIterator[None]:
-        """Run all maintenance tasks until the context ends, and a reading in progress for up to LAST_LISTS_S more."""
+        """Run all maintenance tasks in the context. If the server has ended, let a reading go on for LAST_LISTS_S."""
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
@@ -268,7 +268,7 @@ class Maintenance:
 
         async def tell(offer: Offer) -> None:
             if lacks_sign_in(offer):
-                return  # the user has signed out: the other lists would count as read without a sign-in
+                return  # the user has signed out: do not report lists that were read without the sign-in
             await self._context.inspect_offer(self._connection.key, offer)
             self._connection.tell_offer(offer)
             current.offer = offer
@@ -297,7 +297,7 @@ class Maintenance:
         current.ended.set()
 
     async def _refetch(self) -> None:
-        """Read the lists if wanted or possibly outdated, and again after each announced change. Only log a failure."""
+        """Read the lists if wanted or possibly outdated, and again after announced changes. Only log failures."""
         if self._connection.lists_may_differ or self._context.wants_offer(self._connection.key):
             await self._fetch_quietly(soon=True)
         self.lists_settled.set()

@@ -38,7 +38,7 @@ class Pool:
         self._tasks = tasks
         self._connections: dict[str, Connection] = {}
         self._keepers: dict[str, anyio.CancelScope] = {}
-        self._resting: set[anyio.CancelScope] = set()  # keepers that wait for their next attempt
+        self._resting: set[anyio.CancelScope] = set()  # the waits of keepers for their next attempts
         self._opened: list[Connection] = []  # connections opened by refreshes in progress, one entry per refresh
         self._starting = anyio.CapacityLimiter(AT_ONCE)
         self.ended_calls = Counter[str]()  # server -> number of calls on its former connections
@@ -115,7 +115,7 @@ class Pool:
                     waits = _fresh_waits()
 
     async def _rest(self, seconds: float) -> bool:
-        """Wait for the next attempt. Return True if it should start now because the network changed."""
+        """Wait `seconds` for the next attempt. Return True if `probe` ended the wait early."""
         with anyio.CancelScope() as scope:
             self._resting.add(scope)
             try:
@@ -159,7 +159,7 @@ class Pool:
             self._tasks.start_soon(self._discover, name)
 
     async def settled(self) -> None:
-        """Wait until nothing is being discovered."""
+        """Wait until no discovery is in progress."""
         await self._settled.wait()
 
     async def _discover(self, name: str) -> None:
@@ -213,7 +213,7 @@ class Pool:
 
     @cached_property
     def updates(self) -> PackageUpdates:
-        """Return the pool's only PackageUpdates."""
+        """Return the PackageUpdates of this pool, created at the first use."""
         from trayapp.backends.trial import PackageUpdates  # only two verbs need it
 
         return PackageUpdates(self._context)
@@ -227,7 +227,7 @@ class Pool:
             scope.cancel()
 
     async def stop(self) -> None:
-        """Close every server, all at the same time."""
+        """Close all servers simultaneously, and wait until they have ended."""
         async with anyio.create_task_group() as tasks:
             for connection in self:
                 self._stop_keeping(connection.key)

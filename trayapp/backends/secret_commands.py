@@ -24,8 +24,8 @@ from trayapp.model.redact import redacted
 from trayapp.model.text import one_line
 
 LIMIT_S = 60.0  # a password manager may ask the user for a fingerprint
-OUTPUT_LARGEST = 64 * 1024  # bytes; this much or more is refused
-REASON_LARGEST = 300  # characters of the command's error output
+OUTPUT_LARGEST = 64 * 1024  # in bytes; an output of this size or more is refused
+REASON_LARGEST = 300  # the most characters of a command, and of its error output, in an error
 
 
 class SecretSources:
@@ -62,7 +62,7 @@ class SecretSources:
 
 
 async def _run(argv: Sequence[str], env: Mapping[str, str], command: str) -> str:
-    """Run a command and return its output without the line end. Raises ConfigError."""
+    """Run `argv` and return its output without the final line break. `command` is for errors. Raises ConfigError."""
     try:
         process = await anyio.open_process(
             argv, stdin=subprocess.DEVNULL, env=dict(env), start_new_session=sys.platform != "win32"
@@ -102,5 +102,5 @@ async def _read(stream: ByteReceiveStream | None, into: bytearray) -> None:
 
 
 def shown(command: str) -> str:
-    """Return a command as errors show it: redacted, on one line, shortened."""
+    """Return a command for errors: redacted, on one line, shortened, in backquotes."""
     return f"`{one_line(redacted(command))[:REASON_LARGEST]}`"

@@ -35,7 +35,7 @@ class RequestSigner:
         self._whole_origin = whole_origin
 
     async def send(self, request: httpx2.Request, send: Send) -> httpx2.Response:
-        """Send a request with the current Authorization. After a 401, renew the sign-in and send the request once more.
+        """Send a request with the current Authorization and return the response. After a 401, renew and send once more.
 
         Raises RpcError if an expired sign-in cannot be renewed, or if the request needs more scopes (step-up).
         """

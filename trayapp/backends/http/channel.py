@@ -57,10 +57,10 @@ from trayapp.wire.revisions import MODERN_VERSIONS
 
 log = logging.getLogger(__name__)
 
-DRAIN_S = 1.0  # how long the other requests of a lost session may take to get their 404
-REDIRECTS = 3  # within the same origin, such as `/mcp` to `/mcp/`
+DRAIN_S = 1.0  # once a session is lost, its other requests have this long to get their own 404
+REDIRECTS = 3  # the most redirects to follow, all within one origin, such as `/mcp` to `/mcp/`
 TAKEN_S = 5.0  # limit on sending a notification; a healthy server accepts it in milliseconds
-NOTICES_MOST = 1000  # notifications that wait for a server that accepts none; more are dropped
+NOTICES_MOST = 1000  # the most notifications that wait while the server accepts none; further ones are dropped
 LARGE = 1 << 20  # bytes; a longer body is not searched for the answer
 EVENTS = {"accept": "text/event-stream", "cache-control": "no-store"}  # the headers of a GET for an event stream
 SESSION = "mcp-session-id"
@@ -94,11 +94,11 @@ class HttpChannel(FrameDispatcher, ABC):
         self._notices: deque[tuple[bytes, dict[str, Any], str]] = deque()
         self._posts: dict[int, anyio.CancelScope] = {}  # requests in flight
         self._idle = anyio.Event()
-        self._busy_until = 0.0  # monotonic seconds; the server asked not to be called earlier
+        self._busy_until = 0.0  # monotonic seconds until which the server asked not to be called
 
     @property
     def closed_error(self) -> RpcError:
-        """Return the error for requests that the server can no longer answer."""
+        """Return the error for requests on a closed channel."""
         return RpcError(CONNECTION_CLOSED, self.refusal.why or f"{self.server} closed the connection")
 
     @property
@@ -129,7 +129,7 @@ class HttpChannel(FrameDispatcher, ABC):
             self.gone.set()
 
     async def flush(self) -> None:
-        """Send the remaining notifications once sending has ended: a cancelled call must end at the server, too."""
+        """Send the waiting notifications after `exchange` has ended: a cancelled call must end at the server, too."""
         while self._notices:
             await self._tell_in_time(*self._notices.popleft())
         while not self._outgoing.empty():
@@ -170,7 +170,7 @@ class HttpChannel(FrameDispatcher, ABC):
 
     @abstractmethod
     async def _ask(self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str) -> None:
-        """Send a request. If no answer arrives here, another stream or task must answer it. Raises RpcError."""
+        """Send a request, and pass its answer on unless another stream or task does that. Raises RpcError."""
 
     @abstractmethod
     async def _tell(self, frame: bytes, message: dict[str, Any], protocol: str) -> None:
@@ -218,7 +218,7 @@ class HttpChannel(FrameDispatcher, ABC):
             self._notices.popleft()
 
     async def _tell_in_time(self, frame: bytes, message: dict[str, Any], protocol: str) -> None:
-        """Send a message that gets no answer. Give up if the server does not accept it in time."""
+        """Send a message that gets no answer. Give up if the server does not accept it within TAKEN_S."""
         with anyio.move_on_after(TAKEN_S):
             await self._tell_quietly(frame, message, protocol)
 
@@ -293,7 +293,7 @@ class HttpChannel(FrameDispatcher, ABC):
             yield response, body
 
     async def _whole(self, response: httpx2.Response) -> bytes:
-        """Read a response's body. Raises httpx2.RequestError, and RpcError beyond MAX_FRAME_BYTES."""
+        """Return a response's body. Raises httpx2.RequestError, and RpcError beyond MAX_FRAME_BYTES."""
         body = bytearray()
         async for chunk in response.aiter_bytes():
             body += chunk
@@ -372,7 +372,7 @@ def origin(url: httpx2.URL) -> tuple[str, str, int | None, bytes]:
 CONNECT_S = 15.0  # limit on connecting (TCP and TLS); an answer itself may take as long as the caller waits
 # Each waiting call holds a TCP connection. With a limit, answers, cancels and pings would wait for calls to end.
 OPEN = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=5.0)
-NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # no trusted certificates: no redirect leads from http:// to https://
+NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts no certificates: no redirect leads from http:// to https://
 # The kernel detects a peer that vanished silently (a pulled cable, a sleeping host, a router that lost its state) by
 # TCP keepalive. The peer's kernel answers the probes even if the server is too busy to answer a ping.
 SILENT_S = 30  # seconds without a byte until the first keepalive probe

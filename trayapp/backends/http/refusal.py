@@ -22,11 +22,11 @@ from trayapp.model.errors import (
 # this one.
 NOT_EXECUTED = f"not-executed-{secrets.token_hex(8)}"
 UNAUTHORIZED = 401
-# The machine-readable data of an error answer, as gateway/calls/errors adds it for exceptions
+# The machine-readable data of an error that requires a sign-in. gateway/calls/errors adds the same for exceptions.
 SIGN_IN_DATA: dict[str, object] = {"code": SignInWantedError.code, "exit_code": int(SignInWantedError.exit_code)}
 BUSY = frozenset({429, 503})  # with Retry-After, nothing is sent until that time (RFC 9110 10.2.3, RFC 6585 4)
 LONGEST_WAIT_S = 3600.0  # limit on the wait that a busy server requests
-SSE_AFTER = frozenset({404, 405, 406, 415})  # answers of addresses without Streamable HTTP (MCP transports)
+SSE_AFTER = frozenset({404, 405, 406, 415})  # statuses after which legacy SSE is tried (MCP transports)
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class HttpRefusal:
     why: str = ""  # why the connection failed or ended, in words
 
     auth: Auth = "oauth"  # how requests are authorized
-    unauthorized: bool = False  # True once any request got a 401, even if later ones succeeded
+    unauthorized: bool = False  # True once any request has got a 401, even if later ones succeed
     scope_wanted: bool = False  # the user has to grant more scopes
     unread: KeyringUnavailableError | None = None  # why the user's sign-in, if there is one, could not be read
 

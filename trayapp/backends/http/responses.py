@@ -20,7 +20,7 @@ from trayapp.wire.messages import INTERNAL_ERROR, RequestId, is_answer, mended, 
 UNAVAILABLE = frozenset({429, 502, 503, 504})
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BEARER = re.compile(r"(?:^|,)\s*bearer(?=\s|,|$)", re.IGNORECASE)
-LONGEST_WORD = 60  # characters of a content type in error texts
+LONGEST_WORD = 60  # the most characters of a content type that error texts show
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST_REFUSAL = 1_000  # bytes; a longer answer is not searched for signs of a lost session
 _NO_SESSION = re.compile(
@@ -91,7 +91,7 @@ def _error(request_id: Any, text: str) -> dict[str, Any]:
 
 
 class EventLines(httpx2.AsyncByteStream):
-    """A byte stream with newlines as line ends and without a leading byte order mark (WHATWG HTML, 9.2.5).
+    """A byte stream with all line endings as newlines, and without a leading byte order mark (WHATWG HTML, 9.2.5).
 
     After a lone carriage return, the event reader would wait for the next byte and delay the event that the line ends.
     """

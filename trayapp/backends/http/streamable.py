@@ -31,7 +31,7 @@ from trayapp.wire.revisions import MODERN_VERSIONS
 
 log = logging.getLogger(__name__)
 
-END_SESSION_S = 1.0  # closing waits this long for the last notifications, and as long again to end the session
+END_SESSION_S = 1.0  # closing waits this long for the last notifications, and then again for the session's end
 RETRY_S = 1.0  # the wait before an ended stream is opened again, unless the server names another
 TRIES = 2  # consecutive failures to open a stream before it is given up
 LAST_EVENT_ID = "last-event-id"
@@ -121,7 +121,7 @@ class StreamableChannel(HttpChannel):
 
     def _headers(self, protocol: str, message: dict[str, Any]) -> dict[str, str]:
         headers = {**self._session_headers(protocol), "accept": "application/json, text/event-stream"}
-        if protocol in MODERN_VERSIONS and "method" in message:  # parts of the message are repeated in headers
+        if protocol in MODERN_VERSIONS and "method" in message:  # headers repeat parts of the message
             method, params = message["method"], message.get("params") or {}
             headers[METHOD_HEADER] = method
             name, arguments = params.get(NAMED_BY.get(method, "")), params.get("arguments")
@@ -191,7 +191,7 @@ def _endpoint(response: httpx2.Response, text: str) -> httpx2.URL:
 async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | None = None) -> AsyncIterator[Transport]:
     """Open a connection to an address. Raises ConnectFailedError, SignInWantedError, KeyringLockedError."""
     refusal = HttpRefusal(auth=launch.auth)
-    SENT_FOR.set(None)  # this task's context may be a copy of one that reads a call's answer
+    SENT_FOR.set(None)  # this task may have inherited the value of a task that reads a call's answer
 
     async def end_reason() -> str:
         return refusal.why or (f"answered HTTP {refusal.status}" if refusal.status else "closed the connection")

@@ -100,7 +100,7 @@ def family(kin: list[Kin]) -> list[Identity]:
 
 
 def send(identities: list[Identity], number: int) -> None:
-    """Signal each process whose id was not reused."""
+    """Send a signal to each of these processes whose id has not been reused."""
     for pid, started in identities:
         if start_time(pid) == started:
             try:
@@ -136,7 +136,7 @@ def reap(registry: str) -> None:
 
 
 def end(kin: list[Kin], patience_s: float) -> None:
-    """Wait up to `patience_s` seconds for the processes to end. Then send the rest SIGTERM and, after 2 s, SIGKILL."""
+    """Wait up to `patience_s` for the processes to end. Send the others SIGTERM and, after GRACE_S, SIGKILL."""
     members = family(kin) if patience_s else []
     _wait_until_none_alive(members, patience_s)
     for number, seconds in ((signal.SIGTERM, GRACE_S), *[(signal.SIGKILL, KILL_S)] * KILL_ROUNDS):
@@ -148,9 +148,9 @@ def end(kin: list[Kin], patience_s: float) -> None:
 
 
 def line_of(kin: Kin, ended: bool = False) -> str:
-    """Return the line that records in the registry that a server has started or, with `ended`, that it has ended.
+    """Return the registry's line about the start of a server or, with `ended`, about its end.
 
-    The leading line break protects the line from a previous line that a full disk cut off. A line that was cut off
+    The leading line break separates the line from a previous one that a full disk may have cut off. A cut-off line
     matches no process, or a process of the same gateway.
     """
     (pid, started), mark = kin

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from trayapp.model.late import late
 
-RANGE_LONGEST = 256  # characters; node-semver's own limit
+RANGE_LONGEST = 256  # in characters; the same limit as in node-semver
 _PART = r"(?:0|[1-9]\d{0,15})"
 _TAIL = r"(?:-(?P<pre>[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z.-]+)?"
 _FULL = late(rf"[v=\s]*(?P<major>{_PART})\.(?P<minor>{_PART})\.(?P<patch>{_PART}){_TAIL}", re.ASCII)

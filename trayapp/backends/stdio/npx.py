@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 TAG_FOR_S = 86_400.0  # npm resolves a tag once a day
 TAGS_FILE = "npx-tags.json"  # {"PACKAGE@TAG": Unix seconds when npm last resolved it}; never holds arguments
-TAGS_LARGEST = 256 << 10  # bytes; an entry has about 40
+TAGS_LARGEST = 256 << 10  # limit in bytes; an entry has about 40
 
 _NAME = r"[A-Za-z0-9~-][\w.~-]*"
 _WORDS = re.compile(rf"(?P<package>(?:@{_NAME}/)?{_NAME})(?:@(?P<wanted>[^@]+))?", re.ASCII)
@@ -48,7 +48,7 @@ _tags_change = threading.Lock()  # several servers may start at the same time, e
 
 @dataclass(frozen=True, slots=True)
 class NpxRequest:
-    """A request to npx. `words` is the package as written; `bin` the program named, or None for the package's default.
+    """A request to npx. `words`: the package as written. `bin`: the named program, or None for the package's default.
 
     `beside`: further packages, as written. `passed`: the options that decide which release npm takes. `plain`: True
     if it has no further packages, and no options other than `-p` and `-y`.
@@ -133,7 +133,7 @@ _PASSED = options("""
 """)
 _PASSED_VALUES = options("--registry --reg --before --min-release-age --omit --include --https-proxy --noproxy")
 _PASSED_PATHS = options("--cache --userconfig --globalconfig --cafile")
-_LOCAL_ONLY = options("-n --no --no-yes --no-install")  # npm then installs nothing
+_LOCAL_ONLY = options("-n --no --no-yes --no-install")  # with one of these, npm installs nothing
 _PACKAGE = options("-p --package")
 _MISSING = late("[<{]")  # in a package name: a variable, or a placeholder that the user has to replace
 _PLAIN = options("-y --yes -p --package --")
@@ -273,7 +273,7 @@ def _has(folder: Path, *names: str) -> bool:
 
 
 def _decided_today(request: NpxRequest, cache_dir: Path | None, now: float) -> bool:
-    """Return True if npm resolved the tag within the last day. If not, record the time: npm resolves it now."""
+    """Return True if npm resolved the tag within the last day. If not, record that npm resolves it now."""
     if cache_dir is None:
         return False
     path = cache_dir / TAGS_FILE
@@ -308,7 +308,7 @@ def _best(request: NpxRequest, npx: Path) -> CachedPackage | None:
 
 
 def _fit(request: NpxRequest, copy: CachedPackage) -> int | None:
-    """Return how well (0 to 2) a copy fits the words of the request, or None if npm would make a new one."""
+    """Return how well (0 to 2) a copy fits the words of the request, or None if npm would cache a new one."""
     if copy.hashed:
         return 2
     if copy.asked is None:
@@ -337,9 +337,9 @@ def argv_of(request: NpxRequest, copy: CachedPackage, env: Mapping[str, str]) ->
     return (str(Path(node).absolute()), str(program), *request.args) if node else None
 
 
-MANIFEST_LARGEST = 1 << 20  # bytes; real files have up to about 100 kB
+MANIFEST_LARGEST = 1 << 20  # limit in bytes; real files have up to about 100 kB
 NPMRC_LARGEST = 64 << 10
-ENTRIES_MOST = 1000  # folders in `_npx` that are read
+ENTRIES_MOST = 1000  # the most folders in `_npx` that are read
 HEAD_BYTES = 256  # bytes read of a program: the kernel's limit for a shebang
 MANIFEST = "package.json"
 

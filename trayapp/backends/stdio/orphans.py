@@ -23,7 +23,7 @@ from trayapp.config.programs import own_environment
 
 log = logging.getLogger(__name__)
 
-GUARD_START_S = 2.0  # limit on the guardian's start, which takes 20 ms
+GUARD_START_S = 2.0  # limit on the guardian's start, which usually takes 20 ms
 UNFINISHED = ".new"  # suffix of a registry that is being written
 SPENT_MOST = 256  # lines of ended servers, after which the registry is rewritten without them
 
@@ -35,7 +35,7 @@ class ProcessTracker(Protocol):
         """Return environment variables for one server process, with a value unique to it."""
 
     def spawning(self, environment: dict[str, str]) -> AbstractContextManager[None]:
-        """Return a context in which to spawn the process with those variables. Do nothing else in it: no await."""
+        """Return a context in which to spawn the process with those variables. Do nothing else in it: never await."""
 
     def adopt(self, pid: int, environment: dict[str, str]) -> None:
         """Record that a server process was spawned with those variables."""
@@ -62,7 +62,7 @@ class PosixTracker:
         self._pipe: IO[bytes] | None = None
 
     def environment(self) -> dict[str, str]:
-        """Start the guardian if needed and return a unique mark.
+        """Start the guardian if needed, and return an environment variable with a unique mark.
 
         The guardian runs before the server does, so a gateway that is killed in between leaves nothing behind.
         """
@@ -153,7 +153,7 @@ class PosixTracker:
 
 @contextmanager
 def _tagged(tag: int) -> Iterator[None]:
-    """Set the tag in the context, for a child to inherit. Other threads of the gateway spawn nothing."""
+    """Set the tag in the context, for a child to inherit. This is safe because no other thread spawns processes."""
     import resource
 
     before = resource.prlimit(0, guardian.TAG_LIMIT)
@@ -177,13 +177,13 @@ def guardian_command() -> list[str]:
 
 
 def _own_mark() -> str:
-    """Return this gateway's mark. No other process has it, not even a process with the same id after a reboot."""
+    """Return this gateway's mark, which no other process has, not even one with the same id after a reboot."""
     started = "".join(c if c.isalnum() else "." for c in start_time(os.getpid()))
     return f"{os.getpid()}-{started}"
 
 
 def reap_leftovers(run: str) -> int:
-    """End the servers of gateways that are gone. Return the number of registries. Blocks for seconds if any exist."""
+    """End the servers of gateways that are gone. Return how many registries were found. If any, blocks for seconds."""
     own = _own_mark().join(REGISTRY)
     left = [path for path in Path(run).glob("*".join(REGISTRY)) if path.name != own]
     for path in left:
