@@ -15,10 +15,10 @@ OTHERS = 0o077
 
 
 def close_to_others(places: Iterable[Path]) -> list[Path]:
-    """Remove other users' permissions from existing files and folders. Return the paths that cannot be made private.
+    """Remove other users' permissions from existing files and folders. Return the paths that cannot be made private,
+    among them symbolic links and other users' files.
 
-    They include symbolic links and other users' files. On Windows, do nothing and return [], because the permissions of
-    the user's folder apply. Blocks.
+    On Windows, do nothing and return [], because the permissions of the user's folder apply. Blocks.
     """
     if sys.platform == "win32":
         return []

@@ -22,18 +22,22 @@ from trayapp.model.errors import MultiMcpError, Problem
 log = logging.getLogger(__name__)
 
 WATCH_S = 0.5  # interval of checks if the system reports no changes: a save is applied within 1 s
-LOOK_ANYWAY_S = 15.0  # interval otherwise. Each check runs in a thread and wakes the gateway three times
-SAVE_SETTLES_S = 0.05  # interval of checks during a save, since editors save in several steps
-SETTLE_LOOKS = 10  # 0.5 s in all. A half-written file can be valid, and running servers missing from it would stop
+LOOK_ANYWAY_S = 15.0  # interval of checks otherwise. Each check runs in a thread and wakes the gateway three times
+SAVE_SETTLES_S = 0.05  # interval of checks during a save, because editors save in several steps
+# Checks during a save, 0.5 s in total. A half-written file can be valid, and servers missing from it would stop.
+SETTLE_LOOKS = 10
 
 Outcome = Config | Problem
 
 
 class Layers(Protocol):
-    """A reader of the layers in `settings.imports` (clients/servers)."""
+    """A reader of the layers that `settings.imports` names. Implemented in clients/servers."""
 
     def read(self, names: Sequence[str], file: str) -> tuple[Imported, ...]:
-        """Return the layers. A problem with the names counts as a problem of `file`. Blocks. Never raises."""
+        """Return the layers with these names. A problem with a name is reported as a problem of `file`. Blocks.
+
+        Never raises.
+        """
 
     def signature(self, names: Sequence[str]) -> object:
         """Return a value that changes when a file of the layers is saved. Blocks for a few stat calls."""
@@ -77,7 +81,10 @@ class ServersFile:
             log.warning("%s", error)
 
     async def reload(self) -> None:
-        """Read the file. Pass on its problem if that is new, or its configuration unless the file was just emptied."""
+        """Read the file. Pass its problem, if that is new, or its configuration to `take`.
+
+        If the file was just emptied, pass nothing on, and read it again soon.
+        """
         async with self._reading:
             outcome, self._look_again = await anyio.to_thread.run_sync(self._read)
             if isinstance(outcome, Problem):
@@ -92,7 +99,7 @@ class ServersFile:
                 self._take(outcome)
 
     async def follow(self) -> None:
-        """Read the file after each save, while the gateway runs."""
+        """Read the file after each save. Runs until it is cancelled."""
         watch = await anyio.to_thread.run_sync(watch_folders_of, self._path)
         try:
             while True:  # check first: the file may have been saved before the watch began
@@ -107,7 +114,7 @@ class ServersFile:
     def note_tools(self, found: dict[str, dict[str, ToolSwitch]]) -> None:
         """Write the tools that servers offer. `found`: server -> tool -> switch. Blocks. Raises MultiMcpError.
 
-        Servers that only other programs' files define are left out, until the user switches one of their tools.
+        Servers that only other programs' files define are left out, unless the user has switched one of their tools.
         """
         foreign = self._running().foreign
         own = {name: tools for name, tools in found.items() if name not in foreign}
@@ -115,7 +122,7 @@ class ServersFile:
             log.warning("Cannot write the tools of %s to servers.yaml: %s", server, why)
 
     def _is_just_emptied(self, config: Config) -> bool:
-        """Return True if the file has become empty since the last check: editors truncate before they write."""
+        """Return True if the file became empty with the last read: editors truncate a file before they write it."""
         emptied = not config.servers and not config.problems and bool(self._running().servers)
         self._emptied, before = emptied, self._emptied
         return emptied and not before
@@ -125,7 +132,7 @@ class ServersFile:
         return self.store.signature(), self._layers().signature(self._imports) if self._imports else None
 
     def _read(self) -> tuple[Outcome, bool]:
-        """Return the file's configuration or problem, and True if the problem can disappear without a save. Blocks."""
+        """Return the file's configuration or problem, and whether the problem can disappear without a save. Blocks."""
         self._seen = self._signature()
         file = str(self._path)
         try:
@@ -158,11 +165,11 @@ class ServersFile:
                 return
 
     def _look(self) -> tuple[object, bool]:
-        """Return the signature, and True if a program is writing the file. Blocks: network disks may be slow."""
+        """Return the signature, and whether a program is writing the file. Blocks: network disks may be slow."""
         return self._signature(), is_open_for_writing(self._path)
 
     async def _wait_for_change(self, watch: FolderWatch | None) -> None:
-        """Wait for a change in the folder. Also return at intervals, because network folders report no changes."""
+        """Wait for a change in the file's folder. Also return at intervals: network folders report no changes."""
         if watch is None or self._look_again:
             await next_beat(WATCH_S)
             return

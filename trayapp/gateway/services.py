@@ -1,4 +1,4 @@
-"""Services that parts of a gateway share, so that none of them needs the whole gateway."""
+"""The services that the parts of a gateway share, so that no part needs the whole gateway."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from trayapp.model.status import GatewayState
 
 
-# backends/maintenance has already merged the list changes that a server announces within REFETCH_DELAY_S.
+# backends/maintenance has already combined the list changes that a server announces within REFETCH_DELAY_S.
 BROADCAST_DELAY_S = 0.02  # changes within this time are broadcast together: one list_changed, one snapshot
-BROADCAST_REST = 10  # pause, in multiples of a broadcast's duration: broadcasts take less than a tenth of the time
+BROADCAST_REST = 10  # pause in multiples of a broadcast's duration, so that broadcasts take under a tenth of the time
 
 Listener = Callable[[], None]
 
@@ -41,7 +41,7 @@ class ChangeFeed:
         self._listeners: list[Listener] = []
 
     def changed(self) -> None:
-        """Note a visible change. Listeners are called soon, once for many changes."""
+        """Record a visible change. Listeners are called soon, and only once for several changes in a short time."""
         self.revision += 1
         self._next.set()
         self._next = anyio.Event()
@@ -57,7 +57,7 @@ class ChangeFeed:
         return lambda: self._listeners.remove(listener)
 
     async def broadcast(self) -> None:
-        """Call the listeners after changes, while the gateway runs."""
+        """Call the listeners after changes. Runs until it is cancelled."""
         cost_s = 0.0
         while True:
             await self._news.wait()
@@ -70,9 +70,9 @@ class ChangeFeed:
 
 
 class Services(NamedTuple):
-    """Services of one gateway. `sessions`: the current ones, in the order in which they began.
+    """The services of one gateway. `sessions`: the current sessions, in the order in which they began.
 
-    `shared_key`: returns the server's key for the key of a further connection, and any other key unchanged.
+    `shared_key`: returns the key of the server that a further connection belongs to, and any other key unchanged.
     """
 
     clock: Clock

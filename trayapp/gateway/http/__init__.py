@@ -1,4 +1,4 @@
 """One HTTP server: Streamable HTTP of every revision, legacy SSE, and management requests.
 
-This package does not use the SDK. Sessions are implemented elsewhere: they behave as they do behind the shim.
+Never here: the SDK, and the behavior of sessions, which is the same as behind the shim.
 """

@@ -1,4 +1,4 @@
-"""Write the one tool's answers for a model. They are short, and change only with the state that they report."""
+"""Write the one tool's answers for a model. The answers are short, and change only with the state that they report."""
 
 from __future__ import annotations
 
@@ -51,8 +51,9 @@ class Availability:
 def availability(
     name: str, connection: Connection, now: float, settings: Settings, offer: Offer | None
 ) -> Availability:
-    """Return a server's availability at `now`, in seconds on the gateway's clock. "cached" means that its `offer` is
-    known, and that the first call starts the server.
+    """Return a server's availability at `now`, in seconds on the gateway's clock.
+
+    The word "cached" means that the server's `offer` is known, and that its first call starts it.
     """
     found = _availability(name, connection, now, settings, known=offer is not None)
     return replace(found, note=offer.failure) if offer is not None and offer.failed and found.enabled else found
@@ -83,7 +84,10 @@ def _availability(name: str, connection: Connection, now: float, settings: Setti
 
 
 def why_unknown(name: str, connection: Connection, offer: Offer | None, *, being_asked: bool) -> str:
-    """Return one line for people about why the tools of a server are unknown. `name`: its name in the view."""
+    """Return one line for people about why the tools of a server are unknown.
+
+    `name`: the server's name in the view. `being_asked`: its tools are being read now.
+    """
     if offer is not None and offer.failure:
         return f"{name}: it {offer.failure}"
     if connection.state is State.NEEDS_AUTH:
@@ -97,12 +101,12 @@ def why_unknown(name: str, connection: Connection, offer: Offer | None, *, being
 
 LIST_LIMIT = 50  # tools of a server on one page
 SERVERS_NAMED = 40  # servers named in one line of an answer
-ASKED_SHOWN = 80  # characters of the query
+ASKED_SHOWN = 80  # characters of the query that the answer repeats
 TITLE_LONGEST = 500  # characters of an error, which may repeat a long name
 HIT_LONGEST = 240  # characters of a description in a search's answer
 HIT_BRIEF = 100  # characters of each description after the first, if the first few hits alone are too long
 ANSWER_LONGEST = 2_400  # characters of all hits, some 600 tokens. The first few hits always stay
-LIST_MOST = 500
+LIST_MOST = 500  # limit on the page size that a model requests
 KEPT_NAMED = 2  # servers with withheld tools are named if there are at most this many
 WHYS_MOST = 6  # servers whose problems a search reports
 WHY_LONGEST = 160  # characters of each problem
@@ -138,8 +142,9 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def server_line(seen: Exposure, server: str, one: Availability) -> str:
-    """Return a server's status: `connected, 3 tools`, or `failed 12s ago, 4 tools: why`. Notes follow about tools that
-    are disabled or held back, and about missing lists.
+    """Return a server's status, such as `connected, 3 tools` or `failed 12s ago, 4 tools: why`.
+
+    It ends with notes about tools that are disabled or held back, and about missing lists, if there are any.
     """
     tools = sum(key in seen.tools for key in seen.entries[server])
     reads = len(seen.entries[server]) - tools
@@ -152,12 +157,12 @@ def server_line(seen: Exposure, server: str, one: Availability) -> str:
 
 
 def _switched_off(number: int, servers: Sequence[str] = ()) -> str:
-    """Return `1 tool disabled by the user`, and the servers if they are few."""
+    """Return `1 tool disabled by the user`, followed by the servers if there are at most KEPT_NAMED."""
     return f"{count(number, 'tool')} disabled by the user{_of(servers)}"
 
 
 def _held_back(number: int, servers: Sequence[str] = ()) -> str:
-    """Return `1 tool held back until the user approves it`, and the servers if they are few."""
+    """Return `1 tool held back until the user approves it`, followed by the servers if there are at most KEPT_NAMED."""
     return f"{count(number, 'tool')} held back until the user approves {'it' if number == 1 else 'them'}{_of(servers)}"
 
 
@@ -168,7 +173,7 @@ def _of(servers: Sequence[str]) -> str:
 def list_text(seen: Exposure, server: str, one: Availability, offset: int = 0, limit: int | None = None) -> str:
     """Return a page of a server's tools and resources from `offset`, one per line, after the server's status line.
 
-    The first page also has the server's instructions. `limit`: items on the page, at most LIST_MOST; None = LIST_LIMIT.
+    The first page also has the server's instructions. `limit`: items on the page, at most LIST_MOST; None: LIST_LIMIT.
     """
     entries = list(seen.entries[server].items())
     chosen, more = page(entries, offset, min(LIST_LIMIT if limit is None else limit, LIST_MOST))
@@ -184,7 +189,10 @@ def list_text(seen: Exposure, server: str, one: Availability, offset: int = 0, l
 
 
 def page(items: Sequence[T], offset: int, limit: int) -> tuple[Sequence[T], int | None]:
-    """Return at most `limit` items from `offset`, and the offset of the next page, or None after the last one."""
+    """Return at most `limit` items from `offset`, and the offset of the next page, or None if this is the last page.
+
+    A negative `offset` counts as 0, and a `limit` below 1 as 1.
+    """
     start = max(0, offset)
     end = start + max(1, limit)
     return items[start:end], end if end < len(items) else None
@@ -204,7 +212,7 @@ def search_text(
 ) -> str:
     """Return the hits with their parameters, after a line about unavailable servers and tools.
 
-    Without hits, name the servers that have tools. Otherwise also name the words that no hit matches.
+    Without hits, name the servers that have tools. With hits, name the words that none of them matches.
 
     `brief`: leave out hits beyond ANSWER_LONGEST, except the first SURE; if even these are longer, shorten all but the
     first. `server`: the one that was searched, or None for all. `asking`: servers whose lists are being read for the
@@ -252,7 +260,7 @@ def _away_lines(
 
 
 def missed(hits: Sequence[Hit]) -> list[str]:
-    """Return the words of a search that no hit matches."""
+    """Return the words of a search that no hit matches, or [] without hits."""
     return [word for word in hits[0].missed if all(word in hit.missed for hit in hits)] if hits else []
 
 
@@ -271,7 +279,7 @@ def _hit_text(
 def describe_text(seen: Exposure, key: Key, away: str) -> str:
     """Return the full description of a tool, with a warning if its text reads like an order.
 
-    `away`: why its server cannot serve, or "" if it can. The description includes it.
+    `away`: why its server cannot serve, which is added to the description, or "" if it can serve.
     """
     text = describe(seen.entries[key[0]][key], seen.name_of(key), key[0])
     if seen.catalog.offers[key[0]].is_flagged(key[1]):
@@ -280,12 +288,12 @@ def describe_text(seen: Exposure, key: Key, away: str) -> str:
 
 
 def error_text(error: MultiMcpError, hint: str) -> str:
-    """Return `Error (code): what. What to do`. A hint of several lines begins on a new line."""
+    """Return `Error (CODE): TITLE. HINT`. A hint of several lines begins on a new line."""
     between = ".\n" if "\n" in hint else ". "
     title = shortened(error.title, TITLE_LONGEST)
     return f"Error ({error.code}): {title}{between if hint else ''}{hint}"
 
 
 def arguments_text(name: str, problems: Sequence[str], schema: object) -> str:
-    """Return the problems with a call's arguments, and the tool's parameters."""
+    """Return the problems with a call's arguments, one per line, followed by the tool's parameters."""
     return "\n".join([*(f"- {problem}" for problem in problems), f"Expected parameters of {name}:", parameters(schema)])

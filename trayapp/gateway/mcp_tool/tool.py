@@ -25,9 +25,9 @@ from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerNotFo
 from trayapp.model.redact import redacted
 from trayapp.wire.messages import Request, RequestId, RpcError
 
-SEARCH_MOST = 50  # hits
-WARMED_HITS = 2  # number of servers to connect after a search: those with the best hits
-LISTS_S = 2.0  # longest wait of a call until the lists of a server that has just started are read again
+SEARCH_MOST = 50  # hits in one answer
+WARMED_HITS = 2  # number of servers that are connected after a search, those with the best hits
+LISTS_S = 2.0  # how long a call waits at most while the lists of a server that has just started are read again
 
 
 class ToolSession(ExtensionSession, Protocol):
@@ -43,7 +43,7 @@ class ToolSession(ExtensionSession, Protocol):
         """Return the connections whose lists have changed, or may be changing, and have not been read again."""
 
     def send_answer(self, request_id: RequestId, result: dict[str, Any], method: str) -> None:
-        """Send one of the gateway's own results."""
+        """Send a result of the gateway itself. `method`: the method of the request that it answers."""
 
 
 class RequestSender(Protocol):
@@ -57,10 +57,15 @@ class RequestSender(Protocol):
         """Send a request to a connected server of the session. `fit` adapts the answer to the client."""
 
     def send_again(self, key: Key, request: Request, fit: Finishing) -> bool:
-        """Send a call over its tool's known route. Return False if there is none, or if the call may have to wait."""
+        """Send a call over its tool's known route, and return True. Return False if there is no known route, or if the
+        call may have to wait.
+        """
 
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
-        """Find the tool of a call. If needed, ask servers whose lists have never been read. Raises MultiMcpError."""
+        """Return the key of a call's tool. If needed, first read lists that have never been read. Raises MultiMcpError.
+
+        `server`: the only server to search, or None for all.
+        """
 
 
 class ToolGoneError(ToolNotFoundError):
@@ -89,7 +94,7 @@ class McpTool:
         return self._session.seen.exposure
 
     def answer(self, request: Request) -> None:
-        """Answer immediately, or start a task if the answer has to wait. Report errors as results with isError."""
+        """Answer a call immediately, or start a task if the answer has to wait. Errors become results with isError."""
         try:
             if wrong := self._seen.choice.wrong:
                 raise UnknownOptionsError(wrong)
@@ -113,7 +118,7 @@ class McpTool:
             self._refuse(request.id, error)
 
     def _text(self, asked: ToolRequest) -> str | None:
-        """Return the answer, or None for a search that would delay other work. Raises MultiMcpError."""
+        """Return the answer to a request, or None for a search that would delay other work. Raises MultiMcpError."""
         match asked.mode:
             case "search":
                 return self._discovery.search_at_once(asked)
@@ -128,13 +133,14 @@ class McpTool:
                 return self._discovery.status()
 
     def close(self) -> None:
-        """Forget the cut results of the session, which has ended, but not those that single requests share."""
+        """Forget the cut results of the session, which has ended. Those that single requests share are kept."""
         if self._session.lasting:
             self._results.drop()
 
     async def _meet(self, asked: ToolRequest) -> str:
-        """Read the lists of the named server or, for `describe`, of each server that may have the tool until one has
-        it. Return the answer.
+        """Return the answer to a request that needs lists which have never been read.
+
+        Read those of the named server or, for `describe`, of one server after another until one has the tool.
         """
         if asked.mode == "describe":
             await self._session.seen.find_tool(asked.text, asked.server)
@@ -143,8 +149,9 @@ class McpTool:
         return self._text(asked) or await self._discovery.search(asked)
 
     async def _connect(self, asked: ToolRequest) -> str:
-        """Connect or reconnect a server, unless calls are in progress there. Then read its lists, and return a page of
-        its tools.
+        """Connect a server, read its lists, and return the first page of its tools.
+
+        Reconnect a connected server unless calls on it are in progress.
         """
         server, services = self._discovery.about(asked.text), self._dependencies.services
         connection = self._session.connection(server)
@@ -174,14 +181,14 @@ class McpTool:
         self._start(request.id, partial(self._call_later, request, asked, server))
 
     async def _call_later(self, request: Request, asked: ToolRequest, server: str | None) -> None:
-        """Make a call after finding and starting its server, if needed."""
+        """Find a call's tool, start the tool's server if needed, and send the call. Raises MultiMcpError, RpcError."""
         began, key = perf_counter(), None
         try:
             try:
                 if self._seen.find_read(asked.text, server) is None:
                     key = await self._sending.find_tool(request.id, asked.text, server)
             except ToolNotFoundError:
-                pass  # it may be a resource that has been listed since
+                pass  # it may be a resource that has meanwhile been listed
             key = key or self._seen.find_callable(asked.text, server)
             connection = await self._session.connected(request.id, key[0], self._topic(key))
             await connection.lists_settled(LISTS_S)
@@ -198,7 +205,7 @@ class McpTool:
             raise
 
     def _prepare_call(self, request: Request, asked: ToolRequest, key: Key) -> tuple[Request, Finishing]:
-        """Return the request for the server, and the adapter of its answer for the client."""
+        """Return the request for the server, and the finish that adapts the server's answer to the client."""
         beside = {name: value for name, value in request.params.items() if name not in ("name", "arguments")}
         method, params = prepared_call(self._seen, key, asked.args, beside)
         limit, gone = self._session.seen.view.config.settings.result_limit, partial(self._find_gone, key, asked.text)
@@ -236,9 +243,9 @@ class McpTool:
 
 
 class Discovery:
-    """Answers to a model's questions about tools: the status, a server's tools, a search, the description of a tool.
+    """Answers to a model's requests for the status, a server's tools, a search, or the description of a tool.
 
-    A search and a description connect servers in the background (`warm_up`).
+    The last two also connect servers in the background (`warm_up`).
     """
 
     def __init__(self, session: ToolSession, dependencies: ToolDependencies) -> None:
@@ -258,7 +265,7 @@ class Discovery:
         return texts.list_text(self._seen, server, self.availability(server), asked.offset, asked.limit)
 
     def search_at_once(self, asked: ToolRequest) -> str | None:
-        """Search, and return the answer, or None if the search would delay other work. Raises MultiMcpError."""
+        """Return the answer to a search, or None if the search would delay other work. Raises MultiMcpError."""
         finder = self._session.seen.view.finder
         if asked.regex or not finder.is_current(self._seen):  # a pattern is tried on every tool
             return None
@@ -274,7 +281,7 @@ class Discovery:
         return {"words": asked.text, "server": server, "limit": min(max(1, asked.limit or LIMIT), SEARCH_MOST)}
 
     def _write_hits(self, asked: ToolRequest, hits: list[Hit]) -> str:
-        """Return the answer to a search, and connect the servers of its best hits."""
+        """Return the answer to a search, and connect the servers of its best hits in the background."""
         for name in list(dict.fromkeys(hit.server for hit in hits))[:WARMED_HITS]:
             self._warm(name)
         server = self.about(asked.server) if asked.server is not None else None
@@ -312,7 +319,7 @@ class Discovery:
     def about(self, asked: str) -> str:
         """Return the name of the server that a request is about, as `server` does. Raises ServerError.
 
-        For an unknown server, the error's code is `not_found` instead of `server_not_found`.
+        The error for an unknown server has the code `not_found` instead of `server_not_found`.
         """
         try:
             return self.server(asked)
@@ -321,7 +328,7 @@ class Discovery:
             raise
 
     def server(self, asked: str) -> str:
-        """Return the name of the server that a model means: case does not matter, and hyphens equal underscores.
+        """Return the name of the server that a model means. Case is ignored, and hyphens equal underscores.
 
         Raises ServerError if there is no such server, or if it is disabled.
         """
@@ -331,7 +338,7 @@ class Discovery:
         return name
 
     def must_be_met(self, asked: ToolRequest) -> bool:
-        """Return True if the answer needs the lists of a server that has not been asked yet. Raises ServerError."""
+        """Return True if the answer needs the lists of a server that have never been read. Raises ServerError."""
         unknown = self._session.seen.missing()
         if not unknown:
             return False

@@ -1,6 +1,6 @@
 """Keep the whole texts of the one tool's long results, and connect servers that are likely to be called.
 
-The tool itself is loaded on its first use: no first list needs it.
+The tool itself is loaded at its first call, because lists do not need it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from trayapp.model.lifecycle import State
 
 log = logging.getLogger(__name__)
 
-RESULTS = "results"  # in the cache folder
+RESULTS = "results"  # name of the folder for results, in the cache folder
 LINES_MOST = 2_000  # lines on one page: thousands of short lines cost a model more than their bytes suggest
 NOTE_BYTES = 200  # reserved for the note after a page
-WHOLE_LINES = 0.8  # a page is cut back to the end of a line if at least this share of it remains
+WHOLE_LINES = 0.8  # a page is shortened to end with a whole line if at least this share of it remains
 KEPT_RESULTS = 8  # results kept per session. Older ones are dropped
-KEPT_CHARACTERS = 32 << 20  # of all kept results of a session
+KEPT_CHARACTERS = 32 << 20  # limit for all kept results of a session together
 
 
 class ResultFiles:
@@ -79,7 +79,7 @@ class ResultNotFoundError(MultiMcpError):
 def cut_at(text: str, start: int, limit: int) -> int:
     """Return the end of the page of `text` from `start`: at most `limit` bytes of UTF-8 and LINES_MOST lines.
 
-    The page has at least one character, and ends at a line's end if that is near (WHOLE_LINES).
+    The page has at least one character, and ends with a whole line if that leaves enough of it (WHOLE_LINES).
     """
     piece = text[start : start + limit]
     data = piece.encode("utf-8", "surrogatepass")
@@ -96,7 +96,7 @@ def cut_at(text: str, start: int, limit: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class KeptText:
-    """A long text, to be read in pages by `name` or whole from `file`. `file` is None if the text is in no file."""
+    """A long text, which can be read page by page with `name`, or whole from `file`, if that is not None."""
 
     name: str
     text: str
@@ -112,7 +112,7 @@ class CutResults:
         self._last = 0
 
     def keep(self, text: str) -> KeptText:
-        """Keep `text` and return where it can be read."""
+        """Keep `text`, and return it with the name and file from which it can be read. Drop the oldest texts."""
         self._last += 1
         kept = KeptText(f"r{self._last}", text, self._files.write(text))
         self._kept[kept.name] = kept
@@ -145,7 +145,10 @@ class CutResults:
 
 
 def page_bytes(limit: int, file: Path | None = None) -> int:
-    """Return how many bytes of a page are left for text beside a note that names `file`: at least half of `limit`."""
+    """Return how many bytes of a page of `limit` bytes are left for text beside the note, which names `file` if given.
+
+    The result is at least half of `limit`.
+    """
     named = len(str(file).encode("utf-8", "surrogatepass")) if file is not None else 0
     return max(limit - NOTE_BYTES - named, limit // 2, 1)
 
@@ -158,7 +161,7 @@ def note(name: str, start: int, end: int, total: int, file: Path | None = None) 
     return f'\n\n[Characters {start}-{end} of {total}. More: {{"result":"{name}","offset":{end}}}{whole}]'
 
 
-AT_ONCE = 4  # connections in progress. A search must not start all servers: the others start with their first call
+AT_ONCE = 4  # most servers that connect at a time: a search must not start all. The others start with their first call
 
 
 class WarmUp:
@@ -169,7 +172,7 @@ class WarmUp:
         self._under_way: set[Connection] = set()
 
     def warm(self, connection: Connection) -> None:
-        """Connect the server soon if it is idle, unless AT_ONCE servers are being connected."""
+        """Connect the server in the background if it is idle, unless AT_ONCE servers are being connected already."""
         if connection.state is State.IDLE and connection not in self._under_way and len(self._under_way) < AT_ONCE:
             self._under_way.add(connection)
             self._spawn(self._connect, connection)
@@ -185,7 +188,7 @@ class WarmUp:
 
 @dataclass(frozen=True)
 class ToolDependencies:
-    """Dependencies of the one tool."""
+    """The dependencies of the one tool."""
 
     services: Services
     result_files: ResultFiles

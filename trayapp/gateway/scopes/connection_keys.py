@@ -1,6 +1,6 @@
-"""Name the connections of each server. Record what each one is for, and which one a session uses.
+"""Name the connections of each server. Record the purpose of each connection, and which one a session uses.
 
-The user sees all connections of a server as one server. The module `sharing` decides which one a session should use.
+The user sees all connections of a server as one server. The module `sharing` decides which of them a session uses.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from trayapp.gateway.client import ClientSession
 from trayapp.model.config import ServerConfig
 from trayapp.wire.capabilities import NO_KIND, ClientKind, kind_of
 
-# Limits on a server's connections for single requests. The dicts' key is True for a server at an address, where
-# connections cost no process. CALLS_MOST limits busy connections: further requests wait. PARKED_MOST limits all
-# connections, including parked ones, whose clients were asked and may never come back.
+# Limits on a server's connections for single requests, by whether the server is remote, so that a connection needs no
+# process. CALLS_MOST limits busy connections: further requests wait. PARKED_MOST limits all connections, including
+# parked ones, which wait for a client that was sent a question and may never answer.
 CALLS_MOST = {False: 4, True: 32}
 PARKED_MOST = {False: 12, True: 64}
 
 
 class ConnectionKeys:
-    """Keys of one gateway's connections: `NAME` for a server's first one, `NAME#SUFFIX` for each further one."""
+    """The keys of one gateway's connections: `NAME` for a server's first one, `NAME#SUFFIX` for each further one."""
 
     def __init__(self) -> None:
         self._count = itertools.count(1)
@@ -37,7 +37,7 @@ class ConnectionKeys:
     # -- keys ----------------------------------------------------------------------------------------------------
 
     def own(self, session: ClientSession, server: str) -> str:
-        """Return the key of the session's own connection to a server."""
+        """Return the key of the server's connection that only this session uses. Record the connection if it is new."""
         number = self._numbers.get(session)
         if number is None:
             self._numbers[session] = number = next(self._count)
@@ -45,16 +45,16 @@ class ConnectionKeys:
         return key if key in self._purposes else self._further(key, Purpose(server, holder=ref(session), alone=True))
 
     def of_era(self, server: str, *, newer: bool) -> str:
-        """Return the key of the connection for sessions of that era."""
+        """Return the key of the server's connection for sessions of that era, and record the connection."""
         return self._further(era_key(server, newer=newer), Purpose(server, newer))
 
     def of_kind(self, server: str, kind: ClientKind) -> str:
-        """Return the key of the connection that announces a client of that kind and era."""
+        """Return the key of the connection that announces a client of that kind and era, and record the connection."""
         key = "-".join((era_key(server, newer=kind.newer), *(sorted(kind.able) or ["weak"])))
         return self._further(key, Purpose(server, kind.newer, alone=True, kind=kind))
 
     def of_requests(self, server: str) -> str:
-        """Return the key of the connection for single requests of clients that can be asked."""
+        """Return the key of the connection for single requests of clients that can be asked. Record the connection."""
         return self._further(f"{server}#requests", Purpose(server, requests=True))
 
     def _further(self, key: str, purpose: Purpose) -> str:
@@ -66,8 +66,8 @@ class ConnectionKeys:
     ) -> str | None:
         """Reserve a connection for a session that is a single request. Return its key, or None while none is free.
 
-        `remote`: True for a server at an address. `state` returns "free", "parked" (its calls wait for clients), or
-        "busy" for a key.
+        `remote`: True for a server at a URL. `state`: returns the state of the connection with a key: "free", "parked"
+        (its calls wait for clients) or "busy".
         """
         states = self._states_of_calls(server, state)
         for key in states:
@@ -82,7 +82,7 @@ class ConnectionKeys:
         return self._further(free, Purpose(server, holder=ref(session), alone=True, single=True))
 
     def parked(self, server: str, state: Callable[[str], str], *, remote: bool = False) -> list[str]:
-        """Return the keys of a server's parked connections if they keep a single request waiting, or else []."""
+        """Return the keys of a server's parked connections if only they keep single requests waiting, or else []."""
         states = self._states_of_calls(server, state)
         busy = sum(now == "busy" for now in states.values())
         if len(states) < PARKED_MOST[remote] or busy >= CALLS_MOST[remote] or "free" in states.values():
@@ -98,7 +98,9 @@ class ConnectionKeys:
         self._used.setdefault(session, {})[server] = key
 
     def key(self, session: ClientSession, server: str) -> str:
-        """Return the key of the connection that the session uses for a server: the first, or the one last recorded."""
+        """Return the key of the connection that the session uses for a server: the last recorded one, or else the first
+        one.
+        """
         used = self._used.get(session)
         return used.get(server, server) if used else server
 
@@ -120,7 +122,7 @@ class ConnectionKeys:
         return key in self._purposes
 
     def serves(self, key: str, session: ClientSession) -> bool:
-        """Return True if the connection with that key may serve a session that may use its server."""
+        """Return True if the connection with that key may serve the session, which may use the connection's server."""
         purpose = self.purpose(key)
         if purpose.alone:
             return purpose.session is session
@@ -133,7 +135,7 @@ class ConnectionKeys:
     def drop(self, session: ClientSession) -> bool:
         """Forget a session that has ended. Return True if it leaves connections that the caller must close.
 
-        The connection that a single request had to itself stays open, and becomes free for others.
+        The connection that only a single request used stays open, and becomes free for others.
         """
         held = {key: one for key, one in self._purposes.items() if one.session is session}
         for key, purpose in held.items():
@@ -158,14 +160,14 @@ class ConnectionKeys:
 
 
 def era_key(server: str, *, newer: bool) -> str:
-    """Return the key of a server's connection for one era."""
+    """Return the key of a server's connection for sessions of one era."""
     return f"{server}#{'newer' if newer else 'older'}"
 
 
 def folder_of(server: ServerConfig, client_cwd: Any) -> str | None:
     """Return the working folder of a per-session server: its `cwd`, relative to the client's folder, or that folder.
 
-    The client's folder is ignored if it is unknown or a root folder: the desktop starts programs in the root folder.
+    Return `cwd` unchanged if the client's folder is unknown or a root folder, in which a desktop starts its programs.
     """
     folder = Path(client_cwd if isinstance(client_cwd, str) else "")
     if not folder.is_absolute() or folder == Path(folder.anchor):

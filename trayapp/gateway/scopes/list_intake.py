@@ -21,15 +21,16 @@ from trayapp.wire.capabilities import kind_of
 from trayapp.wire.memory import give_back_freed_memory
 from trayapp.wire.revisions import MODERN_VERSIONS
 
-# A thread that works beside the event loop holds the interpreter for AT_ONCE_S at a time (sys.setswitchinterval). So
-# shorter work is cheaper on the loop: 500 definitions of 10 servers took 70 ms of CPU time in threads, 20 ms on it.
+# A thread that works beside the event loop holds the interpreter for AT_ONCE_S at a time (sys.setswitchinterval), so
+# shorter work is cheaper on the loop. 500 definitions of 10 servers took 70 ms of CPU time in threads, 20 ms on the
+# loop.
 AT_ONCE_S = 0.005  # CPU time: elapsed time means little on a busy machine
-AFTER_LISTS_S = 0.5  # clients request the lists once all are read: the search for orders must not delay the answers
+AFTER_LISTS_S = 0.5  # clients request the lists once all are read. The search for orders must not delay the answers
 OURSELVES = "multi-mcp"  # the gateway's own name: no server's tool may imitate the gateway's tool
 
 
 class ListIntake:
-    """The intake of lists into the catalog of one gateway."""
+    """The part of one gateway that adds servers' lists to the catalog."""
 
     def __init__(self, services: Services, servers: Servers, sign_ins: SignIns) -> None:
         self._services = services
@@ -58,8 +59,8 @@ class ListIntake:
     def take(self, connection: Connection, offer: Offer) -> None:
         """Store new lists from a server in the catalog, and judge them.
 
-        Ignore lists that the server's first connection has also read. They come from a connection for an era that the
-        server does not support.
+        Ignore lists from a connection for an era that the server does not support, if its first connection has read
+        them, too.
         """
         services = self._services
         server = self._servers.shared.servers.get(services.shared_key(connection.key))
@@ -83,7 +84,7 @@ class ListIntake:
         services.changes.changed()
 
     async def read_words(self) -> None:
-        """Search the servers' lists for orders to a model, once all have been read. No client waits for the search."""
+        """Search the servers' lists for orders to a model, once all lists have been read. No client waits for this."""
         if self._reading:
             return
         self._reading = True
@@ -96,7 +97,7 @@ class ListIntake:
             self._reading = False
 
     async def read_words_now(self) -> bool:
-        """Search all unsearched definitions for orders, in a thread. Return True if any were searched."""
+        """Search all unread definitions for orders, in a thread. Return True if any definition was searched."""
         approvals, read = self._services.approvals, False
         for server in approvals.unread_servers():
             offer = self._services.listings.get(server)
@@ -107,7 +108,7 @@ class ListIntake:
             read = read or bool(found)
         if read:
             free_memory()
-            give_back_freed_memory()  # about 2 MB, scattered between objects that stay
+            give_back_freed_memory()  # about 2 MB, scattered between objects that are still in use
             self._services.changes.changed()
         return read
 
@@ -131,7 +132,7 @@ class ListIntake:
                 yield plain, known[1]
 
     def input_schema(self, key: str, tool: str) -> Any:
-        """Return the input schema of a tool, not repaired for clients, or None if the tool is unknown or has none."""
+        """Return a tool's input schema, not repaired for clients, or None if the tool is unknown or has no schema."""
         shared = self._services.shared_key(key)
         offer = self._services.listings.get(shared)
         found = self._services.served_tools.of(shared, offer).tools.get(tool) if offer is not None else None

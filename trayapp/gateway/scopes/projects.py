@@ -1,4 +1,4 @@
-"""Find the project of each session, and check its file when the session begins and regularly after that.
+"""Find the project of each session, and check the project's file when the session begins and regularly after that.
 
 A project's servers come only from an Overlay, and an Overlay only from a TrustedFile.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOOK_LIMIT_S = 2.0  # a folder that hangs longer is left out
+LOOK_LIMIT_S = 2.0  # a folder whose check takes longer is left out
 LOOK_EVERY_S = 10.0  # interval of checks for changes other than approvals, which are reported immediately
 
 
@@ -45,9 +45,9 @@ NOTHING = ProjectFinding()
 
 
 def look_with(trust: TrustStore, home: Path) -> Look:
-    """Return a Look that reads a folder's project file. The bytes hashed for trust are the bytes that are parsed.
+    """Return a Look that reads a folder's project file. The bytes that are hashed for trust are those that are parsed.
 
-    The result for a trusted file is reused until the file, the approvals or `user` changes.
+    The result for a trusted file is reused until the file, the files it depends on, the approvals or `user` change.
     """
     laid: dict[Path, tuple[object, tuple[Path, ...], Config, ProjectFinding]] = {}
 
@@ -95,7 +95,7 @@ class ProjectSession(Protocol):
 
 
 class Projects:
-    """Projects of the sessions that reported their folder. `changed` is called after a finding has changed."""
+    """The projects of the sessions that reported their folder. `changed` is called after a finding has changed."""
 
     def __init__(self, look: Look, user: Callable[[], Config], changed: Callable[[], None], clock: Clock) -> None:
         self._look = look
@@ -108,7 +108,7 @@ class Projects:
         self._some = anyio.Event()
 
     def of(self, session: ProjectSession) -> ProjectFinding:
-        """Return the finding of that session's project, or NOTHING without a project."""
+        """Return the finding for the session's project, or NOTHING if it has no project."""
         return self._found.get(self._folders.get(session, Path()), NOTHING)
 
     @property
@@ -123,7 +123,7 @@ class Projects:
         return tuple(dict.fromkeys(problem for session in self._folders for problem in self.of(session).problems))
 
     async def join(self, session: ProjectSession) -> None:
-        """Find the project of a new session. A session that has not reported its folder has none."""
+        """Find the project of a new session. Do nothing if the session has not reported its folder."""
         said = session.cwd
         if not isinstance(said, str) or not Path(said).is_absolute():
             return
@@ -134,7 +134,7 @@ class Projects:
             self._changed()
 
     def leave(self, session: ProjectSession) -> None:
-        """Forget a session that has ended. The servers of a project without sessions are stopped."""
+        """Forget a session that has ended, and the finding of its folder if that has no other session."""
         folder = self._folders.pop(session, None)
         if folder is None or folder in self._folders.values():
             return
@@ -142,14 +142,14 @@ class Projects:
             self._changed()
 
     async def refresh(self) -> None:
-        """Check the projects of all sessions again: a file, an approval or the user's own servers may have changed."""
+        """Check the projects of all sessions again. A file, an approval or the user's own servers may have changed."""
         before = dict(self._found)
         await self._look_at(*set(self._folders.values()))
         if any(before.get(folder, NOTHING) != found for folder, found in self._found.items()):
             self._changed()
 
     async def follow(self) -> None:
-        """Refresh every LOOK_EVERY_S while there are sessions with a folder and the gateway runs."""
+        """Refresh every LOOK_EVERY_S while any session has a folder. Runs until it is cancelled."""
         while True:
             if not self._folders:
                 self._some = anyio.Event()
@@ -168,8 +168,8 @@ class Projects:
 class FolderProbes(Generic[T]):
     """Probes of folders, in a thread that is abandoned if it hangs.
 
-    A folder on an unreachable network can block a thread for minutes. Calls may overlap, but each folder is probed by
-    one of them at a time. The result of a probe that raises is `nothing`.
+    A folder on an unreachable network can block a thread for minutes. Calls of `at` may overlap, but only one of them
+    probes a folder at a time. The result of a probe that raises an error is `nothing`.
     """
 
     def __init__(self, nothing: T) -> None:
@@ -178,7 +178,7 @@ class FolderProbes(Generic[T]):
         self._under_way: dict[Path, anyio.Event] = {}  # set when the probe has ended or was abandoned
 
     async def at(self, folders: Collection[Path], look: Callable[[Path], T]) -> dict[Path, T]:
-        """Call `look` for each folder in a thread, and return the results. Folders that hang are missing."""
+        """Call `look` for each folder in a thread, and return folder -> result. Folders that hang are missing."""
         for folder in folders:
             if earlier := self._under_way.get(folder):
                 await earlier.wait()
@@ -189,7 +189,10 @@ class FolderProbes(Generic[T]):
         return dict(found)  # an abandoned thread may still write
 
     async def _probe_some(self, folders: list[Path], look: Callable[[Path], T], found: dict[Path, T]) -> list[Path]:
-        """Probe folders in one thread until it hangs. Return the folders that were not reached, or [] if none was."""
+        """Probe folders in one thread, and store the results in `found`. Stop if the thread hangs.
+
+        Return the folders that were not reached. Return [] if no folder was reached, because then no thread is free.
+        """
         queue, ended = deque(folders), anyio.Event()
         self._under_way.update(dict.fromkeys(folders, ended))
         try:
@@ -203,10 +206,13 @@ class FolderProbes(Generic[T]):
                 self._under_way.pop(folder, None)
         for folder in self._under_way.keys() & set(folders):
             log.warning("%s, where a client runs, does not answer. Its project cannot be checked", folder)
-        return left if len(left) < len(folders) else []  # if none was reached, no thread is free
+        return left if len(left) < len(folders) else []
 
     def _probe(self, queue: deque[Path], look: Callable[[Path], T], found: dict[Path, T]) -> None:
-        """Probe in the thread. This is the boundary that keeps one folder's failure from the others."""
+        """Probe the queued folders and store the results in `found`. Runs in a worker thread.
+
+        Exception boundary: a failing folder does not affect the others.
+        """
         with suppress(IndexError):
             while True:
                 folder = queue.popleft()

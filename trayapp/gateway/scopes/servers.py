@@ -1,4 +1,4 @@
-"""Decide which servers run: the user's, those of projects with sessions, and per-session ones."""
+"""Decide which servers run: the user's servers, those of projects with sessions, and per-session ones."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Servers:
         self.user = Config()  # the user's own servers
         self.shared = self.user  # the user's servers and those of all projects, by key
         self._whole = self.shared  # `shared`, and the further connections of all servers
-        self._asks = False  # True once clients are served. Servers with unknown tools are then asked for them
+        self._asks = False  # True once clients are served. From then on, servers with unknown tools are asked for them
         self.view = View(services)  # for sessions without a project
         self._views: dict[Path, View] = {}  # for sessions with a project, by the project's folder
         self._turns: WeakValueDictionary[tuple[Connection, Topic | None], asyncio.Lock] = WeakValueDictionary()
@@ -60,13 +60,13 @@ class Servers:
     # -- servers -------------------------------------------------------------------------------------------------
 
     def take(self, config: Config) -> None:
-        """Run the user's own servers of `config`. Unchanged ones keep their process and their calls."""
+        """Run the user's own servers of `config`, and stop removed ones. Unchanged ones keep their process."""
         self.user = config
         self.view.take(config)
         self._renew()
 
     def take_projects(self) -> None:
-        """Update the views of projects and of their sessions after projects were added, removed or changed."""
+        """Update the projects' views, servers and sessions after projects were added, removed or changed."""
         if self._services.state() == "stopping":
             return  # no more servers are started
         overlays = self._projects.overlays
@@ -97,7 +97,7 @@ class Servers:
         services.changes.changed()
 
     def ask_unknown(self) -> None:
-        """Ask the servers whose tools have not been read, now and after each change of the configuration."""
+        """Read the lists of servers whose tools are unknown, now and after each change of the configuration."""
         self._asks = True
         self._services.pool.discover(self._services.listings.missing())
 
@@ -112,8 +112,9 @@ class Servers:
     def connection_for(
         self, session: ConnectedSession, first: Connection, topic: Topic | None = None, *, alone: bool = False
     ) -> Connection | None:
-        """Choose the connection for a session's requests, connected or not. Return None while no connection is free
-        (Sharing.key_for).
+        """Return the connection for a session's requests, connected or not, and record that the session uses it.
+
+        Return None while no connection is free. `first`: the server's first connection. `alone`: see Sharing.key_for.
         """
         key = self.sharing.key_for(session, first, topic, alone=alone)
         if key is None:
@@ -130,7 +131,7 @@ class Servers:
         return self._services.pool.get(key)
 
     async def connected(self, session: ConnectedSession, first: Connection, topic: Topic | None) -> Connection:
-        """Connect a server, wait until a session's request may be sent, and return its connection. Raises ServerError.
+        """Connect a server, wait until a session's request may be sent, and return the connection. Raises ServerError.
 
         The caller must send the request before it awaits anything else.
         """
@@ -148,7 +149,7 @@ class Servers:
             if connection is not self.connection_for(session, first, topic, alone=alone):
                 continue  # the server uses the other era, or has asked a question in the meantime
             if self._left_s(session, connection, topic, began) > 0:
-                # One request of a topic waits at a time: its call, once sent, delays the others.
+                # Only one request of a topic waits at a time, because its call, once sent, delays the other requests.
                 async with self._turns.setdefault((connection, topic), asyncio.Lock()):
                     left = self._left_s(session, connection, topic, began)
                     if left > 0 and connection is self.connection_for(session, first, topic, alone=alone):
@@ -168,7 +169,10 @@ class Servers:
         return PROVE_S - waited_s if leaves else min(wait.left_s, wait.most_s - waited_s)
 
     async def _up(self, session: ConnectedSession, connection: Connection) -> bool:
-        """Connect. Return False if a connection for one era failed, so that era is now bridged. Raises ServerError."""
+        """Connect, and return True. Return False if a connection for one era failed, so that this era is now bridged.
+
+        Raises ServerError.
+        """
         if connection.state is not State.CONNECTING:
             self.sharing.capabilities.wanted_by(session, connection.key)
         try:
@@ -181,16 +185,16 @@ class Servers:
         return True
 
     async def _wait(self, seconds: float, connection: Connection | None = None) -> None:
-        """Wait until sharing has changed, a call on that connection has ended, or `seconds` have passed."""
+        """Wait until sharing changes, a call on the connection (if given) ends, or `seconds` have passed."""
         ended = [connection.next_end().wait] if connection is not None else []
         await first_of(self.sharing.changed.wait, *ended, partial(self._services.clock.sleep, seconds))
 
     def drop(self, session: ConnectedSession) -> None:
-        """Close the connections that an ended session had to itself."""
+        """Close the connections that only this session used, which has ended."""
         if self.own.drop(session):
             self._run_further()
         if not session.lasting:
-            self.sharing.tell()  # a waiting request may use the connection that this one had to itself
+            self.sharing.tell()  # a waiting request may use the connection that only this one used
 
     # -- views ---------------------------------------------------------------------------------------------------
 
@@ -213,7 +217,7 @@ class Servers:
             view.forget()
 
     def note_names(self) -> bool:
-        """Keep the current exposed names. Return True if any of them is new."""
+        """Store the exposed names of all views. Return True if any of them is new."""
         new = [view.note_names() for view in self._every_view()]
         return any(new)
 
@@ -222,7 +226,7 @@ class Servers:
 
 
 def _may_leave(session: ConnectedSession, connection: Connection) -> bool:
-    """Return True if the session may change to another connection: no call of its own left state on this one."""
+    """Return True if the session may use another connection, because none of its calls has left state on this one."""
     return session.lasting and connection.key not in session.called_servers
 
 

@@ -1,4 +1,4 @@
-"""Decide what sessions with the same options and kind of client see, and which server gets each of their requests."""
+"""Decide what sessions with the same options and kind of client see, and find the server for each of their requests."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ Target = tuple[str, dict[str, Any]]  # server, params with that server's own nam
 
 
 class Route(NamedTuple):
-    """The destination of one tool's calls. It is valid until servers or settings change, which gives the view a new
-    catalog.
+    """The destination of one tool's calls. It is valid until the view gets a new catalog, because servers or settings
+    have changed.
     """
 
     server: str  # the server's key
     connection: Connection
-    live: Live  # a later connection may be of the other era
+    live: Live  # the connection's state when the route was kept. A reconnect may change the era
     tool: str  # the server's own name for the tool
     timeout_s: float
     finish: Finishing | None
@@ -49,7 +49,7 @@ class Route(NamedTuple):
 class SessionView:
     """The part of a View that sessions with the same options and kind of client see.
 
-    It resolves each kind of request to a server, hence its many methods.
+    It has many methods because it finds the server for each kind of request.
     """
 
     def __init__(self, view: View, options: SessionOptions, kind: ClientKind | None = None) -> None:
@@ -90,7 +90,7 @@ class SessionView:
         return [self.view.key(name) for name, entry in self.exposure.servers.items() if not entry.disabled]
 
     def missing(self) -> list[str]:
-        """Return the enabled servers whose tools have not been read."""
+        """Return the enabled servers, visible to sessions of this view, whose tools have not been read."""
         return [name for name in self.view.missing() if self.has(name)]
 
     def being_asked(self) -> list[str]:
@@ -100,9 +100,9 @@ class SessionView:
     # -- servers -------------------------------------------------------------------------------------------------
 
     def named(self, asked: str) -> str:
-        """Return the name of the server that `asked` names. Ignore case, and treat "-" and "_" as equal.
+        """Return the name of the server that `asked` means. Case is ignored, and hyphens equal underscores.
 
-        Raises ServerNotFoundError if there is none, or more than one.
+        Raises ServerNotFoundError if there is no such server, or more than one.
         """
         servers = self.exposure.servers
         if asked in servers:
@@ -142,7 +142,7 @@ class SessionView:
         return server, {**params, member: own}
 
     def route(self, called: str | Key) -> Route | None:
-        """Return the route of an earlier call if its connection is still live and has been used, otherwise None.
+        """Return the route of an earlier call, or None if there is none, or if its connection is new or was lost.
 
         `called`: the name that was called, or the tool of a call through the one tool.
         """
@@ -154,7 +154,7 @@ class SessionView:
     def keep_route(
         self, called: str | Key, connection: Connection, tool: str, finish: Finishing | None, quiet: QuietTopic
     ) -> None:
-        """Keep the route of a call, for later calls under the same name from all sessions of this view."""
+        """Keep the route of a call, for later calls of `called` from all sessions of this view."""
         self._drop_outdated()
         if connection.live is not None:
             gated = self.subject(connection.key, "tools/call", tool, listed=isinstance(called, str)) is not None
@@ -169,9 +169,9 @@ class SessionView:
     # -- the user's consent --------------------------------------------------------------------------------------
 
     def subject(self, key: str, method: str, name: str, *, listed: bool) -> Subject | None:
-        """Return the subject of the user's consent to a call or a read, or None if none is needed.
+        """Return the subject of the user's consent to a call or a read, or None if no consent is needed.
 
-        `key`: the connection. `name`: the server's own name for the tool, or the URI. `listed`: as for asks_first.
+        `key`: the connection's key. `name`: the server's own name for the tool, or the URI. `listed`: see asks_first.
         """
         self._drop_outdated()
         asked = (key, method, name, listed)
@@ -180,7 +180,7 @@ class SessionView:
         return self._subjects[asked]
 
     def _find_subject(self, key: str, method: str, name: str, listed: bool) -> Subject | None:
-        """Find the subject in the server's definitions of the tool, as approved and as listed now."""
+        """Return the subject, found in the server's definitions of the tool, both as approved and as listed now."""
         shared = self.view.shared_key(key)
         server = self.view.name_of(shared) or shared
         config = self.view.config
@@ -197,7 +197,7 @@ class SessionView:
         return Subject(shared, server, name, known.tool_class, known.basis, definition_hash(item), mode, callable_)
 
     def resource(self, uri: str) -> Key:
-        """Return the (server, original URI) of a client's URI. Raises MultiMcpError, RpcError."""
+        """Return (server, the server's own URI) for a client's URI. Raises MultiMcpError, RpcError."""
         catalog = self.exposure.catalog
         key = catalog.uris.find(uri, self.exposure.choice.has)
         if key is not None:
@@ -206,7 +206,7 @@ class SessionView:
                 raise RpcError(INVALID_PARAMS, why, {"uri": uri})
             return key
         if not uri.startswith(SCHEME):
-            # No list and no template has the URI. If only one server has resources, the URI is that server's.
+            # No list and no template has the URI. If only one server has resources, the URI must be that server's.
             holders = [name for name, capabilities in self.exposure.capabilities.items() if "resources" in capabilities]
             if len(holders) == 1:
                 return holders[0], uri
@@ -234,9 +234,10 @@ class SessionView:
     async def find_tool(
         self, asked: str, server: str | None = None, starts: Callable[[str], None] = lambda name: None
     ) -> Key:
-        """Find a tool as Exposure.find does, or else ask the `missing` servers. Raises MultiMcpError.
+        """Return the key of a tool, as Exposure.find does. If it is unknown, read the lists of `missing` servers.
 
-        `starts` is called with each server about to be asked. A server that was asked stays connected for the call.
+        `starts` is called with each server before its lists are read. The server then stays connected for the call.
+        Raises MultiMcpError.
         """
         unfound: MultiMcpError | None = None
         likely = self.missing()
@@ -265,14 +266,14 @@ def _fold_name(name: str) -> str:
 
 
 class SessionViews:
-    """Session views of one gateway: one per view, set of options and kind of client."""
+    """The session views of one gateway, one for each view, set of options and kind of client."""
 
     def __init__(self) -> None:
         self._views: WeakKeyDictionary[View, WeakValueDictionary[tuple[SessionOptions, ClientKind | None], SessionView]]
         self._views = WeakKeyDictionary()
 
     def of(self, view: View, options: SessionOptions = NO_OPTIONS, kind: ClientKind | None = None) -> SessionView:
-        """Return the session view of these options, for clients of that kind."""
+        """Return the session view for these options and clients of that kind (None: any kind). Create it if needed."""
         of_view = self._views.setdefault(view, WeakValueDictionary())
         found = of_view.get((options, kind))
         if found is None:

@@ -1,39 +1,39 @@
 """Decide which connection of a server a session uses, and with which sessions it shares that connection.
 
-A connection is for a server, an era of the protocol, a set of client capabilities, and one or several sessions. A
-server has one connection for all sessions unless one of these rules splits it:
+A connection is for a server, an era of the protocol, a set of client capabilities, and one or several sessions. All
+sessions share one connection to a server unless one of these rules requires further ones:
 
 - Era: the first session takes the server's first connection. A session of the other era gets `NAME#older` or
   `NAME#newer`. If the server supports only one era, sessions of the other one are bridged.
-- Questions: in the newer era a question is the answer to its own call. In the older era a question does not name its
-  call (over HTTP, its stream sometimes does). So if a server has asked (`traits.asks`, kept in the catalog's cache),
-  each session that can answer has its own connection to it, `NAME#N`. This connection announces exactly what the client
-  can do. Sessions that cannot answer share a connection that announces no support for such questions.
-- Legacy SSE: a further connection costs no process. So each session that can answer has its own connection from its
-  first call on, whether or not the server has asked.
-- Single requests: a session that is a single request has its own connection, `NAME#call-N`, until its answer, if the
-  tool it calls has asked. Otherwise it uses the server's first connection, or `NAME#requests` if that one announces
-  less than the client can do. There it finds the state that its client's earlier requests have left. A client that is
-  killed while it is asked keeps its `NAME#call-N`. If the limit is reached, the call that has waited longest for
-  its client, at least `PARKED_S`, is abandoned for one that needs a connection.
+- Questions: in the newer era, a question is sent as the answer to its call. In the older era, a question does not name
+  its call (over HTTP, its stream sometimes does). So if a server has asked (`traits.asks`, kept in the catalog's
+  cache), each session that can answer has its own connection to it, `NAME#N`. This connection announces exactly what
+  the client can do. Sessions that cannot answer share a connection that announces no support for such questions.
+- Legacy SSE: a further connection needs no process. So each session that can answer questions has its own connection
+  from its first call on, whether or not the server has asked.
+- Single requests: if the tool that it calls has asked, a session that is a single request has its own connection,
+  `NAME#call-N`, until its answer. Otherwise it uses the server's first connection, or `NAME#requests` if the first one
+  announces less than the client can do. There it finds the state that its client's earlier requests have left. A client
+  that is killed during a question keeps its `NAME#call-N`. If the limit is reached, a call that needs a connection gets
+  that of the call that has waited longest for its client, if this was at least `PARKED_S`. The latter is abandoned.
 - New tools: a server that has not asked may still do so. Calls of a tool that has never answered run for one session at
   a time. A session that has not used the server yet waits `PROVE_S` for another session's call. Then it gets and keeps
-  its own connection, because its calls leave state there. All others wait until the other call has asked, has
-  ended, or is `WORKS_S` old. In a separate process, they would lack the state of their earlier calls, such as an open
-  page or a changed folder.
-- Quiet tools: a tool counts as quiet once it has answered without asking. Its calls start `QUIET_S` after those of
-  another session that are in progress, or once those have ended. After `TRUSTED` answers without a question, all
-  sessions may call it at the same time. Only answers of calls that could overlap are counted. A call waits at most
+  its own connection, because its calls leave state there. All other sessions wait until the call in progress has asked,
+  has ended, or is `WORKS_S` old. In a separate process, they would lack the state of their earlier calls, such as an
+  open page or a changed folder.
+- Quiet tools: a tool counts as quiet once it has answered without asking. Its calls start `QUIET_S` after another
+  session's calls in progress, or once these have ended. After `TRUSTED` answers without a question, all sessions may
+  call it at the same time. Only answers of calls that could overlap are counted. A call waits at most
   `QUIET_S` in total, however many sessions wait. While the tool has answered fewer than `KNOWN` times, the limit is
   `WORKS_S`, because the tool is then more likely to ask. A call that takes longer than its tool has ever taken may be
   about to ask, and delays other sessions' calls until it is `WORKS_S` old. So it is nearly always certain to which
-  session a server's first question belongs. One case remains: a tool that works for longer than `WORKS_S` before it
-  asks, or first asks after `TRUSTED` answers, while calls of other sessions are in progress. Its question is held
+  session a server's first question belongs. The exception is a tool that, during calls of other sessions, works for
+  longer than `WORKS_S` before it asks, or first asks after `TRUSTED` answers. Its question is held
   (calls/server_requests). To exclude this case, too, tools that can ask would have to run for one session at a time, or
   each session would need a process. One session at a time would give five busy clients half as many calls a second.
 - Capabilities: a new connection announces all that any of its sessions can do. A session whose client can do more
-  gets its own connection, or the connection is made again if it has not been used. A session also gets its own
-  connection if the shared one lacks items that the server lists to this client, such as a substitute for clients
+  gets its own connection, or the shared one is made again if it has not been used. A session also gets its own
+  connection if the shared one lacks items that the server lists for its client, such as a substitute for clients
   without Apps.
 """
 
@@ -59,23 +59,24 @@ from trayapp.wire.messages import Request
 log = logging.getLogger(__name__)
 
 PROVE_S = 1.0  # a new session waits this long before it gets a separate process. Most tools answer or ask by then
-WORKS_S = 5.0  # age up to which a call delays sessions that must share. Servers seldom ask later for the first time
-QUIET_S = 0.25  # like WORKS_S, for a tool that has answered without asking. Calls of two sessions are rarely that close
+WORKS_S = 5.0  # age up to which a call delays other sessions' calls. Few calls ask for the first time after that
+QUIET_S = 0.25  # replaces WORKS_S for quiet tools. Calls of two sessions are rarely that close
 KNOWN = 20  # answers without a question, after which QUIET_S also limits the total wait of a call
-PARKED_S = 45.0  # the SDKs' clients give up after 60 s: a waiting call must get a killed client's connection by then
+# After this time, a killed client's connection goes to a waiting call. The SDKs' clients give up after 60 s.
+PARKED_S = 45.0
 TRUSTED = 1000  # answers without a question, after which the chance of a question is about 1 in 1,000
 Topic = tuple[str, Any]  # what a request is about: its method, and the name or URI
 
 
 @dataclass(eq=False, slots=True)
 class QuietTopic:
-    """The number of answers on one topic, none of which needed a question, and the longest time that an answer took."""
+    """The number of answers on one topic that came without a question, and the longest time that one of them took."""
 
     answers: int
     longest_s: float = 0.0
 
     def note(self, seconds: float) -> None:
-        """Count an answer that took `seconds`."""
+        """Count an answer without a question, which took `seconds`."""
         self.answers += 1
         self.longest_s = max(self.longest_s, seconds)
 
@@ -84,10 +85,10 @@ ALWAYS_QUIET = QuietTopic(TRUSTED)  # for servers of 2026-07-28, whose questions
 
 
 class Wait(NamedTuple):
-    """The wait of a request for calls in progress: `left_s` seconds from now, but no more than `most_s` in all.
+    """How long a request waits for calls in progress: `left_s` seconds from now, but no more than `most_s` in total.
 
-    `proves`: True if its topic and that of a call in progress have yet to be answered without a question. The request
-    may then use another connection instead.
+    `proves`: True if neither its topic nor that of a call in progress has been answered without a question so far. The
+    request may then use another connection instead.
     """
 
     left_s: float
@@ -96,7 +97,10 @@ class Wait(NamedTuple):
 
 
 class Sharing:
-    """The sharing of one gateway's connections. `changed` is set and replaced when a waiting request may continue."""
+    """The rules by which one gateway's sessions share connections.
+
+    `changed` is set, and replaced by a new event, when a waiting request may continue.
+    """
 
     def __init__(self, services: Services, keys: ConnectionKeys, capabilities: ClientCapabilities) -> None:
         self._services = services
@@ -113,9 +117,10 @@ class Sharing:
     def key_for(
         self, session: ClientSession, first: Connection, topic: Topic | None = None, *, alone: bool = False
     ) -> str | None:
-        """Choose the connection for a session's requests. Return its key, or None while no connection is free.
+        """Return the key of the connection for a session's requests, or None while no connection is free.
 
-        `first`: the server's first connection. `topic`: that of a single request. `alone`: share with no session.
+        `first`: the server's first connection. `topic`: what a single request is about. `alone`: True to share the
+        connection with no other session.
         """
         name = first.key
         if first.server.scope == "session":
@@ -142,7 +147,7 @@ class Sharing:
         return self._alone(session, first) if _lacks(self._services.pool.get(key), session) else key
 
     def _lists_too_little(self, session: ClientSession, connection: Connection) -> bool:
-        """Return True if that connection lacks items that the server lists to clients of the session's kind."""
+        """Return True if the lists on that connection lack items that the server lists for the session's client."""
         listings, name = self._services.listings, self._keys.shared_key(connection.key)
         if connection.live is None or len(listings.variants(name)) < 2:
             return False
@@ -151,8 +156,10 @@ class Sharing:
         return own is not None and there is not None and any(own.names[each] - there.names[each] for each in own.names)
 
     def _key_of_era(self, first: Connection, *, newer: bool) -> str:
-        """Return the key of the connection for an era. It is the server's first one, unless that serves the other era
-        and the server may support both, or a connection for this era is already in use.
+        """Return the key of the connection for an era.
+
+        It is the server's first connection, unless that is of the other era and the server may support both, or a
+        connection for this era is already in use.
         """
         name, live = first.key, first.live
         if live is not None and live.peer.modern == newer:
@@ -164,7 +171,7 @@ class Sharing:
         return self._keys.of_era(name, newer=newer) if in_use or live is not None else name
 
     def _binds_questions(self, connection: Connection, *, newer: bool) -> bool:
-        """Return True if that connection is, or will be, of the newer era, where a question names its call."""
+        """Return True if that connection is, or will be, of the newer era, in which a question names its call."""
         if connection.live is not None:
             return connection.live.peer.modern
         traits = self._services.listings.traits(self._keys.shared_key(connection.key))
@@ -174,7 +181,7 @@ class Sharing:
         """Return True if the server's questions require a separate connection for the session.
 
         They do if the session can answer them, the connection announced support for them, or no capability covers them.
-        For a single request, its topic must also be one whose calls may have asked.
+        A single request needs a separate connection only if calls on its topic may have asked.
         """
         asks = self._services.listings.traits(name).asks
         if not asks:
@@ -192,7 +199,9 @@ class Sharing:
         return self._keys.of_call(session, first.key, self._state_of, remote=first.server.url is not None)
 
     def make_room(self, first: Connection) -> None:
-        """Abandon the call that has waited longest for its client, at least PARKED_S, if that frees a connection."""
+        """Abandon the call that has waited longest for its client, if it has waited PARKED_S and holds a needed
+        connection.
+        """
         pool, remote = self._services.pool, first.server.url is not None
         keys = self._keys.parked(first.key, self._state_of, remote=remote)
         connections = [connection for key in keys if (connection := pool.get(key)) is not None]
@@ -211,8 +220,9 @@ class Sharing:
     # -- who may join --------------------------------------------------------------------------------------------
 
     def wait(self, session: ClientSession, connection: Connection, topic: Topic | None) -> Wait | None:
-        """Return how long a request must wait for calls in progress on that connection. Return None if it can be sent
-        now, because the session of any question will still be certain.
+        """Return how long a request must wait for calls in progress on that connection.
+
+        Return None if it can be sent now, because it will still be certain to which session any question belongs.
         """
         live = connection.live
         if topic is None or not connection.open_calls or live is None or live.peer.modern:
@@ -224,7 +234,7 @@ class Sharing:
         now = self._services.clock.now()
         others: set[ClientSession] = set()  # the sessions to which a question may belong
         left_s = most_s = 0.0
-        proven = True  # the tools of all their calls have answered without a question
+        proven = True  # True if the tools of all these sessions' calls have answered without a question
         for call in routed_calls(connection):
             if call.session is session:
                 if own is not None:
@@ -246,7 +256,9 @@ class Sharing:
         return Wait(left_s, most_s, proves) if left_s > 0 or proves else None
 
     def quiet_topic(self, session: ClientSession, connection: Connection, topic: Topic) -> QuietTopic | None:
-        """Return the record of a topic's answers on a live connection that sessions share, or None if there is none."""
+        """Return the record of a topic's answers, or None if there is none. Also return None if the connection is not
+        live or not shared.
+        """
         live, name = connection.live, self._keys.shared_key(connection.key)
         if live is None or name in session.apart or self._keys.purpose(connection.key).alone:
             return None
@@ -269,7 +281,7 @@ class Sharing:
         self._services.listings.note_traits(name, known)
 
     def note_question(self, connection: Connection, method: str) -> bool:
-        """Record that a server asks questions with that method. Return True if it has not done so before."""
+        """Record that a server asks questions with that method. Return True if it has not used the method before."""
         name = self._keys.shared_key(connection.key)
         topics = {topic_of(call.request) for call in routed_calls(connection)}
         self._asking.setdefault(name, set()).update(topics - self._quiet.get(name, {}).keys() or topics)
@@ -296,7 +308,7 @@ class Sharing:
             self.tell()
 
     def note_failure(self, key: str) -> bool:
-        """Record that a connection could not be made. Return True if it was for an era, which is now bridged."""
+        """Record that a connection could not be made. Return True if it was for one era, which is now bridged."""
         purpose = self._keys.purpose(key)
         if purpose.newer is None:
             return False
@@ -317,13 +329,13 @@ class Sharing:
 
 
 def topic_of(request: Request) -> Topic:
-    """Return the topic of a request, under its server's own names."""
+    """Return the topic of a request that has its server's own names: its method, and the name or URI."""
     params = request.params or {}
     return request.method, params.get("name") or params.get("uri")
 
 
 def _lacks(connection: Connection | None, session: ClientSession) -> bool:
-    """Return True if the connection is live and announced support for fewer questions than the client."""
+    """Return True if the connection is live and did not announce all questions that the session's client supports."""
     if connection is None or connection.live is None:
         return False
     announced, able = (

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class SignIns:
-    """Sign-ins of one gateway's servers."""
+    """The sign-ins to one gateway's servers."""
 
     def __init__(self, services: Services, accounts: Accounts, environ: dict[str, str]) -> None:
         self._services = services
@@ -47,8 +47,10 @@ class SignIns:
         return status is not None and status.signed_in
 
     def state_of(self, connection: Connection, server: ServerConfig, *, signed: bool) -> tuple[State, Any]:
-        """Return the state and error of a server. If its lists were read with a sign-in (`signed`), an idle server is
-        NEEDS_AUTH without one, or KEYRING_LOCKED while the sign-in cannot be read.
+        """Return the state and error of a server: those of its connection, with one exception.
+
+        If its lists were read with a sign-in (`signed`), an idle server is NEEDS_AUTH when there is no sign-in, and
+        KEYRING_LOCKED while the sign-in cannot be read.
         """
         if connection.state is not State.IDLE or not signed:
             return connection.state, connection.error
@@ -63,9 +65,9 @@ class SignIns:
         return connection.state, connection.error
 
     def address(self, server: ServerConfig) -> str | None:
-        """Return the address of a server without reading the vault, or None if it is unknown or not valid.
+        """Return the address of a server without reading the vault, or None if the address is unknown or invalid.
 
-        If its URL has variables that the environment lacks, return the address of its last connection.
+        If the server's URL has variables that the environment lacks, return the address of its last connection.
         """
         if server.url is None:
             return None
@@ -79,20 +81,20 @@ class SignIns:
         return None if url is None else account_key(url, server.account)
 
     async def read(self, launch: HttpLaunch) -> None:
-        """Read the user's sign-in at the server's address, unless that would open a dialog."""
+        """Read the user's sign-in at the server's address from the vault, unless that would open a dialog."""
         await self.accounts.look([account_key(launch.url, launch.client.account)])
 
     async def look(self) -> None:
-        """Read the sign-ins at the configured addresses, without opening a dialog."""
+        """Read the sign-ins at the configured addresses from the vault, without opening a dialog."""
         servers = [c.server for c in self._services.pool if not c.server.disabled and auth_of(c.server) == "oauth"]
         await self.accounts.look([key for server in servers if (key := self.key_of(server)) is not None])
 
     def at(self, key: AccountKey) -> list[Connection]:
-        """Return all connections to servers of that account."""
+        """Return all connections to servers that use that account."""
         return [connection for connection in self._services.pool if self.key_of(connection.server) == key]
 
     async def reconnect(self, key: AccountKey) -> None:
-        """Reconnect every enabled server of that account, now that the user has signed in."""
+        """Reconnect every enabled server that uses that account, because the user has signed in."""
         for connection in self.at(key):
             if connection.server.disabled or connection.state is State.DISABLED:
                 continue
@@ -105,7 +107,7 @@ class SignIns:
                 log.info("%s", error)
 
     async def keyring_is_back(self) -> None:
-        """Reconnect the servers that waited for the keyring. Close failed servers that use secrets."""
+        """Reconnect the servers that waited for the keyring. Close failed servers that use secrets, for a retry."""
         await self.look()
         for connection in list(self._services.pool):
             state, signed_in = connection.state, self.is_signed_in(connection.server)

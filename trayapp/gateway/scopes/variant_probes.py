@@ -5,14 +5,14 @@ servers are read again, and the catalog's cache keeps the differences:
 
 - A server that supports both eras is also read in the older one.
 - In the older era, every server over HTTP is also read for a client that can do nothing. So is any other server that
-  has asked a question, or changed its lists during the first reading. If the result differs, the server is also read
+  has asked a question, or has changed its lists during the first reading. If the lists differ, the server is also read
   for each kind of client that connects.
 - A server that announces an extension, or has Apps, is also read for a client whose support for these differs from that
   announced in all earlier readings.
 
-Servers are read again in the background. But a client's first list waits for the reading for its kind, since many
-clients list once and ignore list_changed. If the list is the one tool, that tool's first search waits instead. A server
-that may be out of reach delays either by REACHED_S only.
+Servers are read again in the background. But a client's first list waits for the reading for its kind, because many
+clients list once and ignore list_changed. If the list contains only the one tool, that tool's first search waits
+instead. A server that may be out of reach delays the list or search by only REACHED_S.
 
 Over HTTP, some servers of the newer era treat `initialize` as an error. So a server over HTTP is tried in the older era
 only once a client of that era has connected.
@@ -38,14 +38,17 @@ from trayapp.wire.capabilities import EVERYTHING, NO_KIND, ClientKind, kind_of
 log = logging.getLogger(__name__)
 
 AT_ONCE = 2  # processes that may run for probes at the same time
-LIST_WAITS_S = 5.0  # longest wait. Then the client gets the lists read for the nearest kind
+LIST_WAITS_S = 5.0  # longest wait of a list, after which the client gets the lists read for the nearest kind
 REACHED_S = 1.0  # a server that has not answered the handshake by then may be out of reach
 OLDER = kind_of(EVERYTHING, newer=False)
 WEAK = NO_KIND  # a client of the older era that can do nothing
 
 
 class VariantProbes:
-    """The probes of one gateway: readings after the first. `once_calm`: runs background work after the first list."""
+    """The probes of one gateway's servers, which read their lists again for other kinds of clients.
+
+    `once_calm`: runs background work after the first list.
+    """
 
     def __init__(
         self, services: Services, servers: Servers, once_calm: Callable[[Callable[[], Awaitable[Any]]], Awaitable[None]]
@@ -67,7 +70,7 @@ class VariantProbes:
         self._begin(connection)
 
     def _begin(self, first: Connection) -> None:
-        """Probe a server for all kinds of clients that are connected or expected."""
+        """Start the probes of a server that are needed for all kinds of clients that are connected or expected."""
 
         async def probe(key: str) -> None:
             await self._services.pool.settled()
@@ -86,7 +89,10 @@ class VariantProbes:
                 self._services.spawn(self._once_calm, partial(probe, key))
 
     def _probe_for(self, name: str, kind: ClientKind) -> str | None:
-        """Return the key of the connection to read a server's lists for that kind of client, or None if not needed."""
+        """Return the key of the connection on which to read a server's lists for that kind of client.
+
+        Return None if no reading is needed, or if it has already been tried.
+        """
         listings, own = self._services.listings, self._servers.own
         if listings.traits(name).speaks(newer=kind.newer) is False:
             kind = kind._replace(newer=not kind.newer)  # the bridge passes the client's capabilities on
@@ -111,23 +117,24 @@ class VariantProbes:
         connection = self._services.pool.get(name)
         if connection is None:
             return False
-        # A server over HTTP sends no questions or changes while it is read. Only another reading can show whether its
-        # lists differ. That reading costs no process.
+        # A server over HTTP sends no questions or changes while it is read, so only another reading, which needs no
+        # process, can show whether its lists differ.
         asks = self._services.listings.traits(name).asks
         return bool(asks or connection.changes_at_start or connection.server.url)
 
     def unread(self, servers: Iterable[str], kind: ClientKind) -> list[str]:
-        """Return the keys of the probes that have yet to read these servers' lists for that kind of client."""
+        """Return the keys of the connections on which to read these servers' lists for that kind of client."""
         return [key for name in servers if (key := self._probe_for(name, kind)) is not None]
 
     def begin(self, servers: Iterable[str], kind: ClientKind) -> None:
-        """Begin to read these servers' lists for that kind of client, before a client of that kind waits for them."""
+        """Begin to read these servers' lists for that kind of client, before any client waits for them."""
         for key in self.unread(servers, kind):
             self._left_s(key)
 
     async def read(self, servers: Collection[str], kind: ClientKind) -> None:
-        """Read these servers' lists for that kind of client. After LIST_WAITS_S, or REACHED_S for a server that may be
-        out of reach, continue in the background.
+        """Wait until these servers' lists have been read for that kind of client.
+
+        After LIST_WAITS_S, or REACHED_S for a server that may be out of reach, return while the reading continues.
         """
         while (left_s := max(map(self._left_s, self.unread(servers, kind)), default=0.0)) > 0:
             await first_of(self._services.changes.next, partial(self._services.clock.sleep, left_s))

@@ -1,4 +1,4 @@
-"""Combine servers into the view that sessions have: the user's servers, or a trusted project's laid over them.
+"""Combine servers into the view that sessions have: the user's servers, overlaid with those of a trusted project.
 
 A project's own servers run beside the user's, under keys that appear in no list.
 """
@@ -23,19 +23,19 @@ from trayapp.model.lifecycle import State
 from trayapp.model.offer import Item, Offer
 from trayapp.wire.capabilities import ClientKind
 
-# Nothing is known about servers whose lists were never read. Many clients list once and ignore list_changed. So the
-# first lists wait this long for such servers, but no longer.
-FIRST_LIST_GRACE_S = 0.5  # including the start and the loading of HTTP, the first list then takes less than a second
+# The first lists wait this long for servers whose lists were never read, because many clients list once and ignore
+# list_changed.
+FIRST_LIST_GRACE_S = 0.5  # so that the first list takes less than a second, even with the start and the loading of HTTP
 # A server in one of these states answers no list request.
 HOPELESS = frozenset({State.FAILED, State.NEEDS_AUTH, State.KEYRING_LOCKED})
 NO_OPTIONS = SessionOptions()
-KEY_HEX = 8  # digits of a digest of the project's folder, which distinguishes servers of the same name in two projects
+KEY_HEX = 8  # digits of the digest of a project's folder, which distinguishes equal server names in two projects
 
 
 class View:
-    """The servers, by plain name, for the sessions of one project or of none. `folder`: the project's, or None.
+    """The servers, by plain name, for the sessions of one project or of none. `folder`: the project's folder, or None.
 
-    The class is broad because sessions see servers only through it.
+    It has many methods because sessions see servers only through it.
     """
 
     def __init__(self, services: Services, folder: Path | None = None) -> None:
@@ -53,7 +53,7 @@ class View:
         self._list_results: WeakValueDictionary[tuple[int, bool], ListResults] = WeakValueDictionary()
 
     def take(self, config: Config, own: frozenset[str] = frozenset()) -> None:
-        """Use `config` from now on. Servers in `own` are the project's and run only for this view."""
+        """Use `config` from now on. `own`: the names of the project's own servers, which run only for this view."""
         digest = hashlib.blake2b(str(self.folder).encode("utf-8", "surrogatepass")).hexdigest()[:KEY_HEX]
         self._keys = {name: f"{name}@{digest}" for name in own}
         self.config = config
@@ -68,7 +68,7 @@ class View:
         return key in self._keys.values()
 
     def own_servers(self) -> dict[str, ServerConfig]:
-        """Return the servers that run only for this view, by key and with their keys as names."""
+        """Return key -> entry of the servers that run only for this view. The entries have the keys as names."""
         return {key: replace(self.config.servers[name], name=key) for name, key in self._keys.items()}
 
     def name_of(self, key: str) -> str | None:
@@ -92,7 +92,7 @@ class View:
         return {self.key(name): name for name in self.config.servers}
 
     def note_names(self) -> bool:
-        """Keep the current exposed names. Return True if any of them is new."""
+        """Store the current exposed names. Return True if any of them is new."""
         catalog = self.catalog
         if catalog is self._noted:
             return False
@@ -113,7 +113,7 @@ class View:
         if found is None or found.catalog is not catalog:
             found = self._exposures[key] = Exposure(catalog, choose(options, catalog.config), unseen, older=older)
             if options == NO_OPTIONS and not unseen and not older:
-                self._plain_exposure = found  # a strong reference, since it is needed again even without sessions
+                self._plain_exposure = found  # a strong reference, because it is needed again even without sessions
         return found
 
     def _unseen(self, kind: ClientKind | None) -> Unseen:
@@ -149,14 +149,14 @@ class View:
         return self._services.listings.get(self.key(name))
 
     def definitions(self, server: str, tool: str) -> list[Item]:
-        """Return a tool's definitions: those served to each era, and then the one that its server lists now."""
+        """Return a tool's definitions: those served to each era, followed by the one that its server lists now."""
         served = (known.get((server, tool)) for known in (self.catalog.older_tools, self.catalog.tools))
         offer = self.offer(server)
         now = next((item for item in offer.tools if item.get("name") == tool), None) if offer is not None else None
         return [*(known.item for known in served if known is not None), *([] if now is None else [now])]
 
     def shared_key(self, key: str) -> str:
-        """Return the server's key for the key of a further connection, and any other key unchanged."""
+        """Return the key of the server that a further connection belongs to. Return any other key unchanged."""
         return self._services.shared_key(key)
 
     def missing(self) -> list[str]:
@@ -183,7 +183,7 @@ class View:
 
 
 class FirstListDelay:
-    """The delay of one view's first lists while its servers are being asked for the first time."""
+    """The delay of one view's first lists while its servers are asked for their lists for the first time."""
 
     def __init__(self, services: Services, view: View) -> None:
         self._services = services
@@ -191,12 +191,12 @@ class FirstListDelay:
         self._latest = 0.0  # the clock's time until which a list may wait
 
     def begin(self) -> None:
-        """Begin the delay, which lasts FIRST_LIST_GRACE_S at most."""
+        """Begin the delay, which lasts at most FIRST_LIST_GRACE_S."""
         self._latest = self._services.clock.now() + FIRST_LIST_GRACE_S
 
     @property
     def may_grow(self) -> bool:
-        """Return True if a list should wait: servers are being asked for their tools, and the delay has not ended."""
+        """Return True if a list should wait, because servers are being asked for their tools and the delay lasts."""
         return self._services.clock.now() < self._latest and bool(self._view.being_asked())
 
     async def settled(self) -> None:
@@ -204,7 +204,10 @@ class FirstListDelay:
         await self.answered(self._latest - self._services.clock.now())
 
     async def answered(self, at_most_s: float, *, own: bool = False) -> None:
-        """Wait at most `at_most_s` until no server is being asked. `own`: only servers that run for this view alone."""
+        """Wait until no server is being asked for its tools, but at most `at_most_s`.
+
+        `own`: wait only for servers that run for this view alone.
+        """
 
         async def all_answered() -> None:
             while self._view.being_asked(own=own):

@@ -23,13 +23,15 @@ CAPABILITIES: dict[str, Any] = {
     "completions": {},
     "logging": {},
 }
-NAME_MOST = 80  # characters kept of a client's name
+NAME_MOST = 80  # characters of a client's name that are kept
 
 Params = dict[str, Any]
 
 
 def take_handshake(client: ClientInfo, params: Params) -> None:
-    """Read an older client's `initialize`. For an unknown revision, offer the newest one with a handshake."""
+    """Store in `client` what an older client's `initialize` contains. If its revision is unknown, store the newest one
+    with a handshake.
+    """
     wanted = params.get("protocolVersion")
     client.protocol = wanted if wanted in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
     info, able = params.get("clientInfo"), params.get("capabilities")
@@ -41,8 +43,8 @@ def take_handshake(client: ClientInfo, params: Params) -> None:
 def initialize(client: ClientInfo, seen: Exposure) -> dict[str, Any]:
     """Return the answer to an older client's handshake. Raises RpcError if the session's options cannot be applied.
 
-    The answer does not wait for servers whose lists are being read, and may lack their instructions and capabilities.
-    Waiting would delay every first handshake, by up to a second if an address does not answer.
+    The answer may lack the instructions and capabilities of servers whose lists are being read. To wait for them would
+    delay every first handshake, by up to a second if an address does not answer.
     """
     return _introduce(seen, {"protocolVersion": client.protocol, "serverInfo": SERVER_INFO}, modern=False)
 
@@ -53,7 +55,7 @@ def discover(seen: Exposure) -> dict[str, Any]:
 
 
 def set_level(client: ClientInfo, params: Params) -> dict[str, Any]:
-    """Set the log level of an older client. Raises RpcError for an unknown level."""
+    """Set the log level of an older client, and return the empty result. Raises RpcError for an unknown level."""
     level = params.get("level")
     if level not in LEVELS:
         raise RpcError(INVALID_PARAMS, f"Unknown log level: {level!r}"[:200])
@@ -62,10 +64,11 @@ def set_level(client: ClientInfo, params: Params) -> dict[str, Any]:
 
 
 def take_envelope(client: ClientInfo, method: str, params: Any, *, lasting: bool) -> bool:
-    """Read the envelope of a request. Return True for the session's first envelope, which decides the session's era.
+    """Store in `client` what a request's envelope contains. Return True if it is the session's first envelope, which
+    decides the session's era.
 
-    Return False for the `initialize` of an older client, whose envelope does not count. Raises RpcError for a request
-    of the other era, and for an invalid envelope.
+    Ignore the envelope of an older client's `initialize`, and return False. Raises RpcError for a request of the other
+    era, and for an invalid envelope. `lasting`: False if the session is a single request.
     """
     if method == "initialize":
         if not lasting:

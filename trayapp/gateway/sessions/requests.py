@@ -61,14 +61,14 @@ NOTIFICATIONS = "notifications/"  # the beginning of each notification's method 
 
 
 class ClientRequests:
-    """The requests of one session. The class is broad because every method of MCP arrives here."""
+    """The requests of one session. It has many methods because every method of MCP arrives here."""
 
     def __init__(self, session: Session, dependencies: SessionDependencies) -> None:
         self.session = session
         self._dependencies = dependencies
 
     async def run(self) -> None:
-        """Serve until the client is gone, then cancel its calls."""
+        """Serve the client until it disconnects, then cancel its calls."""
         session = self.session
         try:
             async with anyio.create_task_group() as session.pending.tasks:
@@ -81,7 +81,7 @@ class ClientRequests:
 
     @cached_property
     def _one_tool(self) -> McpTool:
-        from trayapp.gateway.mcp_tool.tool import McpTool  # imported on first use, since no first list needs it
+        from trayapp.gateway.mcp_tool.tool import McpTool  # imported on first use, because lists do not need it
 
         return McpTool(self, self._dependencies.tool)
 
@@ -94,7 +94,7 @@ class ClientRequests:
     # -- requests ------------------------------------------------------------------------------------------------
 
     def take(self, request: Request) -> None:
-        """Answer a request or pass it on: immediately if possible, as with most calls, otherwise in a task."""
+        """Answer a request or pass it on to a server: immediately if possible, as with most calls, or in a task."""
         session, method = self.session, request.method
         try:
             if request.id in session.open_calls or request.id in session.pending.scopes:
@@ -122,7 +122,7 @@ class ClientRequests:
             session.refuse(request.id, error)
 
     def _answer(self, request: Request) -> None:
-        """Answer a request whose method is in OLDER or MODERN, or start a task that does.
+        """Answer a request whose method is in OLDER or MODERN, or start a task that answers it.
 
         Immediate answers keep the order of their requests, because clients pipeline their handshake.
         """
@@ -167,8 +167,8 @@ class ClientRequests:
     def _list(self, request: Request, kind: str) -> None:
         """Answer a list request for one of LIST_KINDS. Raises RpcError for a cursor: every list is one page.
 
-        A list that holds only the one tool is sent immediately. Other lists may have to wait until servers' lists have
-        been read for the first time, for this kind of client, or again after a change.
+        A list that contains only the one tool is sent immediately. Other lists may have to wait until servers' lists
+        have been read for the first time, for this kind of client, or again after a change.
         """
         session, request_id = self.session, request.id
         if isinstance(request.params, dict) and request.params.get("cursor") is not None:
@@ -181,8 +181,10 @@ class ClientRequests:
         self._give_list(request_id, kind)
 
     def _is_settled(self, kind: str) -> bool:
-        """Return True if the list holds only the one tool, whatever servers answer. It is then sent immediately, since
-        some clients do not wait for lists and send the model's first request without our tools.
+        """Return True if the list contains only the one tool, whatever servers answer.
+
+        It is then sent immediately, because some clients do not wait for lists and send the model's first request
+        without our tools.
         """
         exposure = self.session.seen.exposure
         if kind != "tools" or self.session.shows_apps or exposure.mode != "search":
@@ -250,16 +252,16 @@ class ClientRequests:
         session.start(request.id, partial(self._route_later, request))
 
     def _route_unknown(self, request: Request) -> None:
-        """Pass a request of an extension, known or not, on to its server. Raises RpcError if it is not valid."""
+        """Start a task that answers an extension's request, known or not. Raises RpcError if no server may get it."""
         session, params = self.session, request.params
         settled = request.method in OLDER or request.method in MODERN  # no server gets a method of the other era
-        misspelled = _letters(request.method) in _GATED  # a lenient server would execute it, without the user's consent
+        misspelled = _letters(request.method) in _GATED  # a lenient server would execute it without the user's consent
         if settled or misspelled or not isinstance(params, dict | None):
             raise unknown_method(request.method)
         session.start(request.id, partial(self._extensions.answer, request.with_params(params or {})))
 
     def send_to(self, server: str, request: Request, connection: Connection, fit: Finishing | None = None) -> None:
-        """Send a request to a connected server. `fit`: adapts the answer of a call through the one tool."""
+        """Send a request to a connected server. `fit`: adapts the answer of a call through the one tool, else None."""
         seen = self.session.seen.exposure
         finish, eyes = finish_of(seen, server), None
         if request.method == "tools/call" and finish is not None and finish.tasks:
@@ -274,16 +276,16 @@ class ClientRequests:
     def _keep_route(
         self, called: str | Key, request: Request, connection: Connection, finish: Finishing | None
     ) -> None:
-        """Keep the route for later calls once it is certain that they may use this connection, too."""
+        """Keep the route for later calls if the tool's calls may use this connection without further checks."""
         quiet = self._dependencies.servers.sharing.quiet_topic(self.session, connection, topic_of(request))
         if quiet is not None:
             self.session.seen.keep_route(called, connection, request.params["name"], finish, quiet)
 
     def send_again(self, called: str | Key, request: Request, fit: Finishing | None = None) -> bool:
-        """Send a call over the route of an earlier call of its tool. Most calls are sent in this way. Return False if
-        there is no such route, or if the call may have to wait.
+        """Send a call over the route of an earlier call of its tool, as with most calls, and return True.
 
-        `called`: the tool's exposed name, or (server, the tool's own name) for a call through the one tool, with `fit`.
+        Return False if there is no such route, or if the call may have to wait. `called`: the tool's exposed name, or
+        (server, the tool's own name) for a call through the one tool. `fit`: adapts the answer of such a call.
         """
         session = self.session
         route = session.seen.route(called)
@@ -315,7 +317,10 @@ class ClientRequests:
         call.send(timeout_s)
 
     def _with_log_level(self, request: Request, connection: Connection) -> Request:
-        """Return the request with the client's log level if its server expects that. If not, set the server's level."""
+        """Return the request for the server, with the client's log level added if the server is of the newer era.
+
+        If the client sent its level in the request and the server is of the older era, set the server's level.
+        """
         client, params = self.session.client, request.params
         if client.log_level is not None and connection.live is not None and connection.live.peer.modern:
             meta = params.get("_meta")
@@ -341,7 +346,11 @@ class ClientRequests:
             raise
 
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
-        """Find a tool as SessionView.find_tool does. A server that starts for this may send requests to the client."""
+        """Return the key of a tool, as SessionView.find_tool does. First read lists that have changed. Raises
+        MultiMcpError.
+
+        A server that is started for this may send requests to the client.
+        """
         session = self.session
         try:
             return session.seen.exposure.find(asked, server)
@@ -350,7 +359,10 @@ class ClientRequests:
         return await session.seen.find_tool(asked, server, partial(session.pending.waits_for, request_id))
 
     async def _target(self, request: Request) -> Target:
-        """Return the server and params of a request. If the name is unknown, first read lists that have changed."""
+        """Return the server and params of a request. If the name is unknown, first read lists that have changed.
+
+        Raises MultiMcpError, RpcError.
+        """
         session = self.session
         try:
             return session.seen.target(request)
@@ -377,6 +389,6 @@ class ClientRequests:
             session.client.ready = True
             session.tell_lists()
         elif not method.startswith(NOTIFICATIONS):
-            log.debug("Dropped %.100s: a request without an id", method)  # a lenient server would execute it
-        elif method != "notifications/progress":  # the dispatcher itself passes on progress
+            log.debug("Dropped %.100s: a request without an id", method)  # a lenient server would execute the request
+        elif method != "notifications/progress":  # the dispatcher itself passes progress on
             self._dependencies.notifications.tell_servers(session, method, params)

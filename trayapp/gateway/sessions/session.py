@@ -1,4 +1,4 @@
-"""Hold the state of one client session, over the shim or HTTP: its client, its view, its lists and its requests."""
+"""Hold the state of one client session over the shim or HTTP: its client, view, lists and requests."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ LIST_KINDS = (*LISTS.values(), "events")  # kinds whose changes are reported
 NOTIFIED_AS = {kind: kind for kind in LIST_KINDS} | {"templates": "resources"}
 
 NO_HINTS = ListHints()
-_NUMBERS = itertools.count(1)  # distinguishes sessions of one gateway in the history
+_NUMBERS = itertools.count(1)  # numbers that distinguish the sessions of one gateway in the history
 
 
 class SessionDependencies(NamedTuple):
-    """Dependencies that all sessions of one gateway share. `list_served` is called each time a list has been sent."""
+    """The dependencies that all sessions of one gateway share. `list_served` is called after each sent list."""
 
     services: Services
     servers: Servers
@@ -71,10 +71,10 @@ class SessionDependencies(NamedTuple):
 
 
 class Session:
-    """A client session. `options`: cwd, expose, servers, profile, from the shim's first line or the URL's query.
+    """A client session. It has many methods because calls, the one tool and the snapshot each use some of them.
 
-    `lasting`: False for a single request of 2026-07-28 over HTTP. The class is broad because calls, the one tool and
-    the snapshot each use a few of its methods, through Protocols.
+    `options`: cwd, expose, servers and profile, from the shim's first line or the URL's query. `lasting`: False for a
+    single request of 2026-07-28 over HTTP.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Session:
         self.view, self.seen = view, self._dependencies.views.of(view, self.options, self.kind)
 
     def recognize(self) -> None:
-        """Switch to the view for the client's kind if its era or capabilities became known or changed."""
+        """Switch to the view for the client's kind if the client's era or capabilities became known or have changed."""
         client = self.client
         if client.capabilities != self._recognized or client.modern != self.kind.newer:
             self._recognized = client.capabilities
@@ -127,7 +127,7 @@ class Session:
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        # A client of 2026-07-28 gets a newer server's questions unchanged, so it must be able to answer them itself.
+        # A client of 2026-07-28 gets a newer server's questions unchanged, so the user cannot answer in its place.
         alone = self.client.modern or not self.asks.someone_is_there
         return self.client.capabilities if alone else with_user(self.client.capabilities)
 
@@ -140,9 +140,9 @@ class Session:
         return self.seen.subject(connection.key, request.method, name, listed=listed)
 
     def end(self) -> None:
-        """Cancel the calls of a client that is gone, and end its subscriptions.
+        """Cancel the calls of a client that has disconnected, and end its subscriptions.
 
-        If the session was a single request, its parked calls stay: the client may still send the answers.
+        If the session was a single request, its parked calls stay, because the client may still send the answers.
         """
         for call in list(self.open_calls.values()):
             call.cancel("the client disconnected")
@@ -162,7 +162,7 @@ class Session:
     # -- servers -------------------------------------------------------------------------------------------------
 
     def has_server(self, key: str) -> bool:
-        """Return True if the view and filters allow the server, and the connection may serve this session."""
+        """Return True if the session sees the server of a connection, and the connection may serve this session."""
         name = self._name_of(key)
         return name is not None and self.seen.has(name) and self._keys.serves(key, self)
 
@@ -197,7 +197,7 @@ class Session:
         return self._keys.key(self, self.view.key(name))
 
     def connection(self, server: str) -> Connection:
-        """Choose the connection for requests to a server, connected or not. Raises ServerNotFoundError."""
+        """Return the connection for requests to a server, connected or not. Raises ServerNotFoundError."""
         first = self.seen.connection(server)
         return self._dependencies.servers.connection_for(self, first) or first
 
@@ -211,7 +211,7 @@ class Session:
         return found
 
     def present(self, server: str) -> Connection:
-        """Return the connection that a call would use, without starting one. Raises ServerNotFoundError."""
+        """Return the connection that a call would use, without connecting it. Raises ServerNotFoundError."""
         shared = self.seen.connection(server)
         return self._dependencies.services.pool.get(self._keys.key(self, shared.key)) or shared
 
@@ -228,11 +228,11 @@ class Session:
     # -- answers -------------------------------------------------------------------------------------------------
 
     def send_result(self, request_id: RequestId, result: bytes) -> None:
-        """Send one of the gateway's own results: JSON in the form of the client's revision."""
+        """Send a result of the gateway itself: JSON that already has the form of the client's revision."""
         self.peer.respond(request_id, Reply.of_result_json(result))
 
     def send_cacheable(self, request_id: RequestId, result: bytes, hints: ListHints = NO_HINTS) -> None:
-        """Send a nonempty result that a client of 2026-07-28 may cache."""
+        """Send a nonempty result of the gateway itself, as JSON. Clients of 2026-07-28 get `hints` for caching it."""
         if self.client.modern:
             result = with_cache_members(result, SERVER_INFO, hints.ttl_ms, hints.meta)
         elif hints.meta:
@@ -240,7 +240,7 @@ class Session:
         self.send_result(request_id, result)
 
     def send_answer(self, request_id: RequestId, result: dict[str, Any], method: str) -> None:
-        """Send one of the gateway's own results for a method that servers answer, too."""
+        """Send a result of the gateway itself for a method that servers answer, too."""
         reply = Reply.of_result(result)
         self.peer.respond(request_id, as_modern(reply, method) if self.client.modern else reply)
 
@@ -252,7 +252,7 @@ class Session:
     # -- lists ---------------------------------------------------------------------------------------------------
 
     def unread(self) -> list[str]:
-        """Return the keys of the probes that have yet to read servers' lists for this kind of client."""
+        """Return the keys of the connections on which servers' lists must still be read for this kind of client."""
         seen = self.seen
         if seen.read_at == seen.view.revision:
             return []
@@ -262,14 +262,14 @@ class Session:
         return unread
 
     def behind(self) -> list[Connection]:
-        """Return the session's connections whose lists have changed and were not read again, or may soon change."""
+        """Return the session's connections whose lists have changed and were not read again, or may be changing now."""
         pool, called = self._dependencies.services.pool, self.called_servers
         noticed = (one for one in pool if one.notice_left_s > 0 and (not self.lasting or one.key in called))
         behind = dict.fromkeys([*(one for one in pool if one.is_behind), *noticed])
         return [one for one in behind if self.has_server(one.key)]
 
     async def catch_up(self) -> None:
-        """Wait until the changed lists of `behind` have been read: a client may request a list right after a call."""
+        """Wait until the lists of `behind` have been read. A client may request a list right after a call."""
         async with anyio.create_task_group() as tasks:
             for connection in self.behind():
                 tasks.start_soon(connection.catch_up)
@@ -292,7 +292,7 @@ class Session:
         self._is_read = self._is_read or not self.unread()
 
     def tell_lists(self) -> None:
-        """Send list_changed for each changed list, once the client is ready, except when a list first becomes known."""
+        """Send list_changed for each list that differs from the client's. Do nothing until the client is ready."""
         if not self.client.ready:
             return
         listings = self.listings()
@@ -305,7 +305,7 @@ class Session:
     def repeat_list(self, kind: str) -> None:
         """Send list_changed for that list even if it is the same, unless a change is about to be reported anyway.
 
-        With the one tool, the list of tools belongs to no server, so nothing is sent for it.
+        Send nothing for the list of tools if it contains the one tool, because no server's change affects that.
         """
         of_servers = kind != "tools" or self.seen.exposure.mode == "tools"
         if of_servers and self.lists.is_current(kind, self.listing(kind)):
@@ -314,8 +314,8 @@ class Session:
     def note_given(self, kind: str, listing: bytes) -> None:
         """Record that the client receives that list.
 
-        If it had another one and was not notified of the change, also send list_changed. The client may then request
-        more lists.
+        If the client had another list and was not notified of the change, also send list_changed: it may need to
+        request related lists, too.
         """
         if self.lists.given(kind, listing) and self.client.ready:
             self._tell_changed(NOTIFIED_AS[kind])
@@ -334,7 +334,7 @@ def tell_lists(sessions: Mapping[Session, None]) -> None:
 
 
 class ClientLists:
-    """The lists that one client has received, as JSON, by kind (LIST_KINDS)."""
+    """The lists that one client has received, as JSON, by kind (LIST_KINDS), to find changes to report."""
 
     def __init__(self) -> None:
         self._had: dict[str, bytes] = {}  # kind -> the list that the client last received or was notified of
@@ -342,7 +342,9 @@ class ClientLists:
         self._awaited: Counter[str] = Counter()  # kinds whose requests are not answered yet
 
     def given(self, kind: str, listing: bytes) -> bool:
-        """Record that the client receives that list. Return True if it had a different one and was not notified."""
+        """Record that the client receives that list. Return True if it had another list and was not notified of the
+        change.
+        """
         changed = kind in self._given and self._had.get(kind) != listing
         self._given.add(kind)
         self._had[kind] = listing
@@ -350,7 +352,7 @@ class ClientLists:
 
     @contextmanager
     def awaiting(self, kind: str) -> Iterator[None]:
-        """Suppress list_changed for this kind inside the block: the pending answer will contain the change."""
+        """Suppress list_changed for this kind inside the block, because a pending answer will contain the change."""
         self._awaited[kind] += 1
         try:
             yield
@@ -370,7 +372,9 @@ class ClientLists:
         return self._had.get(kind) == listing
 
     def changed(self, listings: Mapping[str, bytes]) -> list[str]:
-        """Return the kinds of list_changed that these lists require. Leave out those whose answers are pending."""
+        """Return the kinds of list_changed to send because of these lists, and record the lists. Ignore kinds of list
+        whose answers are pending.
+        """
         listings = {kind: listing for kind, listing in listings.items() if not self._awaited[kind]}
         changed = [NOTIFIED_AS[kind] for kind, listing in listings.items() if self._had.get(kind, listing) != listing]
         self._had.update(listings)
@@ -378,7 +382,7 @@ class ClientLists:
 
 
 class PendingRequests:
-    """Requests of one session that have to wait, often for a server's start. Each is a task that can be cancelled."""
+    """The pending requests of one session, which often wait for a server to start. Each runs in a cancellable task."""
 
     def __init__(self, refuse: Callable[[RequestId, MultiMcpError | RpcError], None]) -> None:
         self.tasks: anyio.abc.TaskGroup | None = None
@@ -407,7 +411,7 @@ class PendingRequests:
     async def _carry_out(
         self, request_id: RequestId, scope: anyio.CancelScope, work: Callable[[], Awaitable[None]]
     ) -> None:
-        """Run one request. At this boundary its failure becomes its answer. A cancelled request gets no answer."""
+        """Run one request. Exception boundary: its failure becomes its answer. A cancelled request gets no answer."""
         error: MultiMcpError | RpcError | None = None
         try:
             with scope:

@@ -1,7 +1,7 @@
 """Track subscriptions to resources, and the subscriptions/listen requests of 2026-07-28.
 
-Each connection to a server has the subscriptions of all sessions that use it. When a session changes to another
-connection, its subscriptions follow. A client gets its confirmation once the server has confirmed.
+A connection to a server has the subscriptions of all sessions that use it. When a session changes to another
+connection, its subscriptions move there. A client gets its confirmation once the server has confirmed.
 """
 
 from __future__ import annotations
@@ -44,20 +44,24 @@ class _Listener:
     request_id: RequestId | None = None
     kinds: frozenset[str] = frozenset()
     resources: dict[Key, str] = field(default_factory=dict)  # server, URI at the server -> URI that the client uses
-    waiting: list[tuple[str, dict[str, Any]]] | None = None  # notifications until the acknowledgment, then None
+    # notifications that wait for the acknowledgment. None: they are sent immediately
+    waiting: list[tuple[str, dict[str, Any]]] | None = None
 
     def places(self) -> dict[Place, str]:
-        """Return the URIs that the client uses, by place. Places are on connections that the session uses now."""
+        """Return place -> URI that the client uses, for the connections that the session uses now."""
         return {(self.session.server_key(server), own): uri for (server, own), uri in self.resources.items()}
 
     def take(self, uri: str) -> list[Place]:
-        """Stop following a resource. Return its places."""
+        """Stop following a resource, and return its places. `uri`: the URI that the client uses."""
         places = [place for place, known in self.places().items() if known == uri]
         self.resources = {key: known for key, known in self.resources.items() if known != uri}
         return places
 
     def acknowledge(self, uris: list[str], more: Mapping[str, Any]) -> None:
-        """Send the acknowledgment, with `more` for extensions, then the notifications that arrived before it."""
+        """Send the acknowledgment, followed by the notifications that arrived before it.
+
+        `uris`: the followed resources. `more`: members of the acknowledgment for extensions.
+        """
         kinds = {f"{kind}ListChanged": True for kind in LISTENABLE if kind in self.kinds}
         waiting, self.waiting = self.waiting or [], None
         honored = {**kinds, **({"resourceSubscriptions": uris} if uris else {}), **more}
@@ -76,7 +80,7 @@ class _Listener:
 
 
 class Subscriptions:
-    """The subscriptions of all sessions, and those that the connections have at their servers."""
+    """The subscriptions of all sessions, and those of the connections at their servers."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -131,7 +135,10 @@ class Subscriptions:
             self._forget(listener)
 
     async def _begin_all(self, listener: _Listener, request_id: RequestId, known: Mapping[str, Key]) -> set[str]:
-        """Follow the resources concurrently. Return the URIs of those whose servers refuse or cannot start."""
+        """Follow the resources concurrently. Return the URIs of resources whose servers refuse or cannot start.
+
+        `known`: the URI that the client uses -> the server and its own URI.
+        """
         refused: set[str] = set()
 
         async def begin(uri: str, server: str, own: str) -> None:
@@ -151,7 +158,7 @@ class Subscriptions:
     # -- all clients ---------------------------------------------------------------------------------------------
 
     def wanted(self, key: str) -> frozenset[str]:
-        """Return the URIs that listeners follow on the connection with that key."""
+        """Return the servers' own URIs of the resources that listeners follow on the connection with that key."""
         places = (place for listener in self._all_listeners() for place in listener.places())
         return frozenset(uri for server, uri in places if server == key)
 
@@ -183,8 +190,9 @@ class Subscriptions:
                 listener.send(UPDATED, {**known, "uri": followed[own] + changed[len(own) :]})
 
     def renew(self, connection: Connection, places: Collection[Place] | None = None) -> None:
-        """Subscribe to each of `places` (default: all wanted ones) to which the connection is not subscribed yet. Then
-        end the subscriptions that are no longer needed on the server's other connections.
+        """Subscribe the connection to each of `places` (default: all wanted ones) to which it is not subscribed yet.
+
+        Then end subscriptions to the same resources that the server's other connections no longer need.
         """
         live = connection.live
         wanted = [(connection.key, uri) for uri in self.wanted(connection.key)] if places is None else places
@@ -203,7 +211,7 @@ class Subscriptions:
         self._services.spawn(self._unsubscribe_unused, former)
 
     async def restore(self, connection: Connection) -> None:
-        """Try to reconnect a lost server while sessions follow its resources. They may make no call that reconnects it.
+        """Try to reconnect a lost server while sessions follow its resources, because none of them may call it.
 
         The first attempt is immediate, unless the last `restore` was less than RECONNECT_FIRST_S ago.
         """
@@ -231,7 +239,7 @@ class Subscriptions:
     async def _begin(self, listener: _Listener, key: Key, connection: Connection, uri: str) -> None:
         """Follow the resource on that connection, and wait until its server confirms. Raises MultiMcpError, RpcError.
 
-        An older server gets one subscription for all listeners. A newer one gets the connection's listen request.
+        An older server gets one subscription for all listeners. A newer one gets one listen request per connection.
         """
         place = connection.key, key[1]
         live = await connection.ensure()
@@ -259,7 +267,7 @@ class Subscriptions:
         self._services.spawn(self._unsubscribe_unused, list(listener.places()))
 
     async def _unsubscribe_unused(self, places: list[Place]) -> None:
-        """Unsubscribe from resources without listeners. A server that is not connected has no subscriptions."""
+        """Unsubscribe from those of `places` that have no listeners. Ignore connections that are no longer live."""
         for key, uri in places:
             async with self._lock((key, uri)):
                 if uri in self.wanted(key):
@@ -285,7 +293,7 @@ def _is_below(uri: str, followed: str) -> bool:
 
 
 def _known(session: ExtensionSession, uris: Iterable[str]) -> dict[str, Key]:
-    """Return the server and original URI of each resource. Unknown ones are left out: they never get updates."""
+    """Return URI -> (server, the server's own URI). Leave out unknown resources, which never get updates."""
     known: dict[str, Key] = {}
     for uri in uris:
         try:
