@@ -60,7 +60,7 @@ def offered_of(answer: Mapping[str, Any], *, known: bool = False) -> tuple[Offer
 
 
 class Actions:
-    """The actions that clicks carry out, by verb."""
+    """The actions that clicks carry out, by verb. Those that return no notice show their result in another way."""
 
     def __init__(self, means: ActionServices) -> None:
         self._means = means
@@ -136,7 +136,7 @@ class Actions:
         return outcome_notice(f"Signed out of {texts.name(server)}", "Its tokens were deleted from this computer.")
 
     def _unlock(self, _: str) -> Notice:
-        """Unlock the keyring with the desktop's own password dialog. Raises MultiMcpError if it stays locked."""
+        """Unlock the keyring with the desktop's dialog. Return a notice. Raises MultiMcpError if it stays locked."""
         error = self._means.ask(control.KEYRING, {"unlock": True}).get("error")
         if error:
             closed = "Its dialog was closed. To open it again, choose Unlock in the menu."
@@ -153,7 +153,7 @@ class Actions:
         self._means.open_file(file)
 
     def _approve(self, server: str) -> Notice:
-        """Approve only the changes that were shown to the user. Raises MultiMcpError if none were."""
+        """Approve only the changes that were shown to the user. Return a notice. Raises MultiMcpError if none were."""
         if not self._shown.get(server):
             raise MultiMcpError("The change has not been shown yet", f"Choose {texts.SHOW_CHANGES} first")
         return outcomes.approved(server, self._means.ask(control.APPROVE, {"tools": self._shown.pop(server)}))
@@ -280,7 +280,7 @@ class Actions:
         self._means.open_file(self._written(Path("servers-found.txt"), text, "multi-mcp import"))
 
     def _take_over(self, key: str, how: str) -> Notice:
-        """Copy the offered servers to servers.yaml. The AI tools' files stay unchanged.
+        """Copy the offered servers to servers.yaml, and return a notice. The AI tools' files stay unchanged.
 
         `key`: the offer_key of the servers that the user was shown.
         `how`: `--keyring` to store their secrets in the keyring, or `--clear` to keep them in clear text.
@@ -296,7 +296,7 @@ class Actions:
         return outcomes.taken_over(len(offered), sum(one.secrets for one in offered) if how == "--clear" else 0)
 
     def _take_out(self, key: str) -> Notice:
-        """Remove from the AI tools' files the servers that multi-mcp also has."""
+        """Remove the servers that multi-mcp also has from AI tools' files. Return a notice. `key`: as in _take_over."""
         doubled = self._chosen("--doubled", key)
         self._means.run(["import", "--doubled", "--move", "--yes"], VERB_S)
         self._means.changed()

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 RENEWS = "SIGUSR1"  # sent by an installer that replaced the program (packaging/linux/postinst)
 ENDS = ("SIGTERM", "SIGINT", "SIGHUP")  # SIGHUP: the terminal was closed
-LOOK_AGAIN_S = 2.0  # panels may report one opening of the menu several times, and each look may start processes
+LOOK_AGAIN_S = 2.0  # skip looks within this time: panels report one opening of the menu several times
 ENDED_BY = "quit"  # the request that `multi-mcp quit` sends
 QUIT_S = 30.0  # limit on ending the gateway, whose own shutdown takes at most half of this
 
@@ -146,7 +146,7 @@ class App:
         self._icon = face.make_icon()
         self._icon.on_signal = self.quit_soon  # for systems whose event loop blocks Python's signal handlers
         self._icon.on_host = partial(face.withdraw, NO_HOST)
-        self._icon.on_open = self.opened  # called only by panels that report when the menu opens
+        self._icon.on_open = self.opened  # called only where the system reports that the menu opens
         self._icon.on_bare_click = partial(self.click, Action(Verb.SHOW_STATE))
         self._painter = Painter(self._icon, face.picture, self.click, face.label)
         self._redraws = Redraws(self._draw)

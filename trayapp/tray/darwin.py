@@ -136,7 +136,7 @@ def mended(
                 self._status_bar.removeStatusItem_(self._status_item)
 
         def _assert_image(self) -> None:
-            """Set the picture, unless it is set, to the menu bar's height. Keep all pixels, for Retina screens."""
+            """Set the picture, unless it is set, at the menu bar's height. It keeps all pixels, for Retina screens."""
             if self._icon_image is not None:
                 return
             data = io.BytesIO()

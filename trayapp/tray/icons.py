@@ -89,7 +89,7 @@ Pixmap = tuple[int, int, bytes]
 
 
 def argb32(picture: Image.Image) -> bytes:
-    """Convert RGBA pixels to ARGB32 in network byte order, for IconPixmap (StatusNotifierItem specification)."""
+    """Return RGBA pixels as ARGB32 in network byte order, for IconPixmap (StatusNotifierItem specification)."""
     from PIL import Image
 
     red, green, blue, alpha = picture.split()

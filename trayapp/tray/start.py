@@ -55,8 +55,8 @@ Say = Callable[[str], None]
 def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
     """Run the tray until it quits. Return the exit code. `say` prints a line, if anything reads the output.
 
-    If a tray is already running, make it show its state, print its answer, and return. A start at login returns
-    silently instead. If an update replaced the program meanwhile, this process becomes the new program.
+    If a tray is already running, make it show its state, print its answer, and return. A start at login (`autostart`)
+    returns silently instead. If an update replaced the program meanwhile, this process becomes the new program.
 
     Raises StorageError.
     """
@@ -99,7 +99,10 @@ def quit_tray(environ: Mapping[str, str]) -> int | None:
 
 
 def second_words(holder: int, answer: str | None) -> str:
-    """Return the message for a second start. `answer`: the running tray's answer, or None if there was none in time."""
+    """Return the message for a second start.
+
+    `holder`: the running tray's process id, or 0 if unknown. `answer`: its answer, or None if there was none in time.
+    """
     who = f"multi-mcp is already running (process {holder})" if holder else "multi-mcp is already running"
     return f"{who}\n{answer}" if answer else f"{who}, but it does not answer"
 
@@ -127,7 +130,7 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
     threading.Thread(target=keep_true, name="start at login", daemon=True).start()
     threading.Thread(target=report_updates, args=(environ, paths, app.show), name="updates", daemon=True).start()
     if not autostart:
-        say("multi-mcp is running: Quit in its tray menu, or Ctrl-C here, ends it")
+        say("multi-mcp is running. To end it, choose Quit in its tray menu, or press Ctrl+C here")
         say(f"First time? In another terminal: {typed_command()} setup")
     app.run()
     end_verbs()

@@ -292,6 +292,7 @@ class FrameDispatcher:
         """Report a frame that cannot be read, with an error to the request or call that its id names.
 
         The id is looked for at both ends of the frame. Without an id, the frame is junk.
+        `code`: the error code for a request. `why`: ends the error's sentence, which begins with the request or answer.
         """
         id_json = find_outer_id(head, tail)
         number = own_id(loads(id_json)) if id_json is not None else None

@@ -100,7 +100,7 @@ class SessionBus:
 
     @classmethod
     def open(cls, address: str | None = None) -> SessionBus:
-        """Connect to `address` or, by default, to the session's bus. Raises NoBusError."""
+        """Return a connection to `address` or, by default, to the session's bus. Raises NoBusError."""
         try:
             return cls(open_dbus_connection(address or session_address(os.environ), auth_timeout=WELCOME_S))
         except (OSError, EOFError, ValueError, LookupError, RuntimeError, StopIteration) as error:
@@ -170,7 +170,7 @@ class SessionBus:
         self._send(new_signal(DBusAddress(path, interface=interface), member, signature, body))
 
     def listen(self, sender: str, interface: str, member: str, heard: Callable[[Message], None]) -> None:
-        """Call `heard` on the reading thread for each of these signals. `heard` must check the sender."""
+        """Call `heard` on the reading thread for each such signal, even from others: `heard` must check the sender."""
         self._listeners.setdefault((interface, member), []).append(heard)
         self.call(message_bus.AddMatch(MatchRule(type="signal", sender=sender, interface=interface, member=member)))
 
@@ -346,5 +346,5 @@ def values(reply: Message | None) -> Body | None:
 def method_call(
     name: str, path: str, interface: str, member: str, signature: str | None = None, body: Body = ()
 ) -> Message:
-    """Build a call of another program's method. `name` is the program's bus name, `path` the object's path."""
+    """Return a call of another program's method. `name` is the program's bus name, `path` the object's path."""
     return new_method_call(DBusAddress(path, bus_name=name, interface=interface), member, signature, body)

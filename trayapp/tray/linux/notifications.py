@@ -38,7 +38,7 @@ Click = Callable[[Action], object]
 
 
 class _Server(NamedTuple):
-    """A notification server, and what it can do."""
+    """A notification server: its name, and the capabilities that it reports."""
 
     name: str
     capabilities: frozenset[str]

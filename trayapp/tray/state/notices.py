@@ -59,10 +59,10 @@ DELAYS_S: dict[NoticeKind, float] = {
 EARLY_S = 0.01  # a timer may fire slightly early, and sums are rounded
 CALM_S = 60.0  # a crash this soon after another is not reported; a crash loop has its own notification
 # An outage ends once the server is connected or no longer wanted. A reconnect passes through idle, so idle does not
-# end it.
+# end the outage.
 OUTAGE_OVER = frozenset({State.CONNECTED, State.STOPPING, State.DISABLED})
 
-ASKS_SHOWN = 3  # most asks with a notification on the screen; others appear only in the menu until one is answered
+ASKS_SHOWN = 3  # limit on asks with a notification on the screen; others appear only in the menu until one is answered
 
 Cause = tuple[NoticeKind, str]  # kind, and the name of a server, the key of a problem, or ""
 
@@ -72,7 +72,7 @@ class Notice:
     """One notification.
 
     - `key`: a notification replaces the one on the screen with the same key.
-    - `actions`: labels and actions. If `click` is True, a click on the notification does the first one.
+    - `actions`: labels and actions. If `click` is True, a click on the notification carries out the first.
     - `urgent`: the notification stays until the user dismisses it.
     """
 

@@ -224,7 +224,7 @@ def no_host() -> Notice:
         NO_HOST,
         "multi-mcp runs without an icon",
         "Nothing here shows tray icons. The icon appears as soon as something does: on GNOME, install the extension "
-        "AppIndicator. Without an icon: multi-mcp panel, and multi-mcp quit to end it.",
+        "AppIndicator. Meanwhile, run multi-mcp panel, or multi-mcp quit to end it.",
         (
             (texts.OPEN_PANEL, Action(Verb.OPEN_PANEL)),
             (texts.OPEN_FILE, Action(Verb.OPEN_FILE)),

@@ -19,7 +19,7 @@ from trayapp.model.text import ELLIPSIS, count, drawn, one_line, shortened, widt
 from trayapp.tray.state.tray_state import Offered
 
 LINE = 60  # characters: menus and notifications become unwieldy beyond this
-NAME = 28  # characters of a server's name that shares its line with other text
+NAME = 28  # limit on the characters of a server's name that shares its line with other text
 TOOLTIP = 127  # UTF-16 units: the limit of Windows is 128, with the terminator
 TITLE = 63  # UTF-16 units of a notification's title: the limit of Windows
 BODY = 255  # UTF-16 units of a notification's text: the limit of Windows

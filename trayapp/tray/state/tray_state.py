@@ -52,7 +52,7 @@ class Verb(StrEnum):
     DISCONNECT_CLIENT = "disconnect_client"  # a client's name
     COPY_COMMAND = "copy_command"
     SHOW_OFFER = "show_offer"
-    TAKE_OVER = "take_over"  # the offer_key of the shown servers of AI tools: imports them, secrets in clear text
+    TAKE_OVER = "take_over"  # the offer_key of the shown servers of AI tools: imports them, with secrets in clear text
     TAKE_OVER_HIDDEN = "take_over_hidden"  # as for TAKE_OVER, but the secrets go into the keyring
     LEAVE_SERVERS = "leave_servers"
     TAKE_OUT = "take_out"  # the offer_key of the shown servers: removes them from the AI tools' files
@@ -158,7 +158,7 @@ def offer_key(offered: tuple[Offered, ...]) -> str:
 class TrayState:
     """The state from which the tray's view and notifications are made.
 
-    - `snapshot`: the gateway's newest one, valid only in the states running and attached.
+    - `snapshot`: the gateway's newest snapshot, valid only while `child` is running or attached.
     - `error`: why the gateway is not running, in one line.
     - `hangs`: True if the gateway's process exists but does not answer.
     - `autostart`: None if start at login is not possible here.
@@ -187,7 +187,7 @@ class Assessment:
     """The facts behind menu, icon, and notifications. It is broad because each fact is computed once, for all of them.
 
     - `live`: the snapshot of a serving gateway; None in every other state.
-    - `servers`: sorted by name. A server must not move in an open menu, which GNOME's panel draws badly.
+    - `servers`: sorted by name, so that none moves in an open menu: GNOME's panel would draw this badly.
     - `wanted`: the servers that are not disabled.
     - `failed`: the wanted servers that cannot serve, except those in `commands`.
     - `commands`: servers that wait for the user's approval of a command that prints a secret.
@@ -217,7 +217,7 @@ class Assessment:
 
 
 def assess(state: TrayState) -> Assessment:
-    """Assess a state. Without a serving gateway, the assessment is empty."""
+    """Return the assessment of a state. Without a serving gateway, it is empty."""
     snapshot = state.snapshot if state.child in ANSWERS and not state.hangs else None
     if snapshot is None or snapshot.gateway.state != "running":
         return Assessment()

@@ -155,7 +155,7 @@ def _why_down(state: TrayState, lines: int = 1) -> list[str]:
 
 T = TypeVar("T")
 
-WANTS_SHOWN = 3  # entries of one kind at the top of the menu; one more entry opens the others
+WANTS_SHOWN = 3  # entries of one kind at the top of the menu; a further entry is a submenu with the others
 SERVERS_SHOWN = 25  # entries in one menu: about as many as fit on a small screen
 GROUP_SIZE = 20
 
