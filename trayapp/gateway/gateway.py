@@ -72,7 +72,7 @@ CALLS_TOLD_S = 5.0
 class Stderr(Protocol):
     """A function that returns the sink for a process's stderr.
 
-    `further`: the process is not the server's shared one.
+    `further`: the process is that of a further connection to the server, not of its first one.
     """
 
     def __call__(self, server: str, *, further: bool) -> Callable[[bytes], None]: ...

@@ -60,7 +60,7 @@ CHECK_S = 5.0  # time between checks. They run together with other regular work,
 LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
 SETTLED_S = 3.0  # time after the first list, by which clients that start together have their lists, too
 YOUNG_OBJECTS = 10_000  # new objects before a garbage collection. About a hundred calls reach Python's default of 700
-MAKES_ROOM = -1  # not an exit code: the caller replaces this process by the program's new version
+MAKES_ROOM = -1  # not an exit code: the caller replaces this process with the newly installed program
 
 
 def run_gateway(
@@ -89,9 +89,9 @@ def run_gateway(
         raise_descriptor_limit()
         _prefer_pidfd()
         process = GatewayHost(dict(environ), paths, run, sample, layers, is_followed=is_followed, lock=lock)
-        # No uvloop, since it saves little. CPU time of the gateway per call in us, uvloop 0.23/asyncio
-        # of Python 3.11: 100 B 88/94, 50 KB 254/300, 100 KB 253/301, 1 MB 995/1,026, with 64 in flight 20.4/20.6. With
-        # uvloop, each start takes 3.5 ms and 2 MiB more, and one test of tests/backends never ends.
+        # No uvloop, because it saves little. CPU time of the gateway per call in us, with uvloop 0.23/with asyncio of
+        # Python 3.11: 88/94 for 100 B, 254/300 for 50 KB, 253/301 for 100 KB, 995/1,026 for 1 MB, and 20.4/20.6 with 64
+        # calls in flight. With uvloop, each start takes 3.5 ms and 2 MiB more, and one test of tests/backends never ends.
         asyncio.run(process.main(linger, on_ready or (lambda: None)))
     except (BaseExceptionGroup, MultiMcpError, OSError) as error:
         cause = first_cause(error) if isinstance(error, BaseExceptionGroup) else error

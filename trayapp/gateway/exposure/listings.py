@@ -294,7 +294,7 @@ class Listings:
             variants, traits = (), ServerTraits(newer=True) if modern else ServerTraits(older=True)
         variants = tuple(one for one in variants if traits.speaks(newer=one.kind.newer) is not False)
         if not offer.failed:
-            # A connection that announces fewer capabilities may get shorter lists, which say nothing about other kinds.
+            # A connection that announces fewer capabilities may get shorter lists, which do not apply to other kinds.
             near = None if probed or _lacks_variant(variants, kind) else nearest_variant(variants, kind)
             same = near is not None and near.kind.newer == kind.newer and near.kind.extensions == kind.extensions
             of_kind = near.kind if near is not None and same else kind

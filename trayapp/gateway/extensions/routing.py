@@ -1,4 +1,4 @@
-"""Announce the capabilities of servers whose requests can be routed, and route requests outside the core protocol.
+"""Announce servers' capabilities if requests for them can be routed. Route requests outside the core protocol.
 
 A request outside the core protocol belongs to an extension, or has an unknown method.
 """

@@ -4,8 +4,8 @@ Revisions with a handshake have sessions, with POST, GET and DELETE. The early o
 is sent as one JSON body if no message precedes it. Any other answer is the last event of a stream. MCP leaves this
 choice to the server.
 
-From 2026-07-28 on, each POST is its own session, and the client cancels its request by closing the response's
-connection. Headers repeat parts of the message for intermediaries. A message that differs from them is refused.
+From 2026-07-28 on, each POST is its own session, and the client cancels its request by closing the response stream.
+Headers repeat parts of the message for intermediaries. A message that differs from its headers is refused.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ class McpTool:
             self._results.drop()
 
     async def _meet(self, asked: ToolRequest) -> str:
-        """Return the answer to a request that needs lists which have never been read.
+        """Return the answer to a request that needs unread lists, after reading them.
 
         Read those of the named server or, for `describe`, of one server after another until one has the tool.
         """

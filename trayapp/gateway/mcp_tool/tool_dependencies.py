@@ -112,7 +112,7 @@ class CutResults:
         self._last = 0
 
     def keep(self, text: str) -> KeptText:
-        """Keep `text`, and return it with the name and file from which it can be read. Drop the oldest texts."""
+        """Keep `text`, and return it with its name and file. Drop the oldest texts beyond the limits."""
         self._last += 1
         kept = KeptText(f"r{self._last}", text, self._files.write(text))
         self._kept[kept.name] = kept

@@ -190,7 +190,7 @@ class Servers:
         await first_of(self.sharing.changed.wait, *ended, partial(self._services.clock.sleep, seconds))
 
     def drop(self, session: ConnectedSession) -> None:
-        """Close the connections that only this session used, which has ended."""
+        """Close the connections that were reserved for a session that has ended."""
         if self.own.drop(session):
             self._run_further()
         if not session.lasting:

@@ -42,7 +42,7 @@ class SignIns:
         return None if key is None else self.accounts.status(*key)
 
     def is_signed_in(self, server: ServerConfig) -> bool:
-        """Return True if requests to the server carry a sign-in of the user."""
+        """Return True if the server uses OAuth and the user is signed in to it."""
         status = self.status(server)
         return status is not None and status.signed_in
 

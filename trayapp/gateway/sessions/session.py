@@ -232,7 +232,10 @@ class Session:
         self.peer.respond(request_id, Reply.of_result_json(result))
 
     def send_cacheable(self, request_id: RequestId, result: bytes, hints: ListHints = NO_HINTS) -> None:
-        """Send a nonempty result of the gateway itself, as JSON. Clients of 2026-07-28 get `hints` for caching it."""
+        """Send a nonempty JSON result of the gateway itself, which a client of 2026-07-28 may cache.
+
+        `hints`: the result's `_meta`, and how long it may be cached.
+        """
         if self.client.modern:
             result = with_cache_members(result, SERVER_INFO, hints.ttl_ms, hints.meta)
         elif hints.meta:

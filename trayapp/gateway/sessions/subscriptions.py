@@ -211,7 +211,7 @@ class Subscriptions:
         self._services.spawn(self._unsubscribe_unused, former)
 
     async def restore(self, connection: Connection) -> None:
-        """Try to reconnect a lost server while sessions follow its resources, because none of them may call it.
+        """Try to reconnect a lost server while sessions follow its resources: they might never send it a call.
 
         The first attempt is immediate, unless the last `restore` was less than RECONNECT_FIRST_S ago.
         """
