@@ -11,7 +11,7 @@ from typing import NamedTuple
 from devtools.places import ROOT, VENV, script
 from devtools.steps import FOREIGN_VARIABLES
 
-SLOWEST = ("--durations=40", "--durations-min=3")  # shown at the end, to find out why a run takes too long
+SLOWEST = ("--durations=40", "--durations-min=3")  # list the slowest tests, to find out why a run is slow
 # Tests mostly wait: seven processes keep two cores busy. The tests of a file share expensive fixtures.
 # tests/conftest.py sets the order: xdist's own would begin with the files that have many quick tests.
 IN_PARALLEL = ("--numprocesses=7", "--dist=loadfile", "--no-loadscope-reorder")

@@ -133,7 +133,7 @@ def newest_glibc(bundle: Path) -> str:
 
 
 def asked(*command: str) -> str:
-    """Run a program and return its output. Raises StepFailed."""
+    """Run a program and return its output. Raises StepFailed if it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:

@@ -61,7 +61,7 @@ def sheet(name: str) -> Image.Image:
 
 @cache
 def app_icon(size: int) -> Image.Image:
-    """Return the app's own icon as RGBA of `size` by `size` pixels. The picture is cached: do not draw on it."""
+    """Return the app's own icon as an RGBA image of `size` by `size` pixels. It is cached: do not draw on it."""
     return picture(drawing(APP), size)
 
 
@@ -72,7 +72,7 @@ def drawing(name: str) -> Drawing:
 
 
 def picture(source: Drawing, size: int, color: str = "#000000") -> Image.Image:
-    """Draw a drawing as RGBA of `size` by `size` pixels. `color` replaces `currentColor`."""
+    """Return a drawing as an RGBA image of `size` by `size` pixels. `color` replaces `currentColor`."""
     whole = Image.new("RGBA", (size, size))
     for named, shapes in groupby(scaled(source, size), key=lambda shape: shape.color):
         layer = Image.new("RGBA", (size, size), color if named == CURRENT else named)
@@ -167,7 +167,7 @@ class Drawing:
 
 
 def read_drawing(path: Path) -> Drawing:
-    """Read a drawing from a file. Raises OSError, or ValueError for content outside our subset of SVG."""
+    """Return the drawing in a file. Raises OSError, or ValueError for content outside our subset of SVG."""
     root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
     left, top, width, height = map(float, root.attrib["viewBox"].split())
     if (left, top) != (0, 0) or width != height:

@@ -20,7 +20,7 @@ SYSTEMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 
 
 def path_of(client: Client, platform: str) -> str:
-    """Return the usual path of a tool's file, in readable form."""
+    """Return the usual path of a tool's file, with `~` or `%NAME%` for the user's folders."""
     templates = [template for template in client.templates(platform) if template.split("}")[0] + "}" in TOKENS]
     usual = templates[-1] if client.name == "claude-desktop" else templates[0]
     for token, word in TOKENS.items():
@@ -29,7 +29,7 @@ def path_of(client: Client, platform: str) -> str:
 
 
 def paths_of(client: Client) -> str:
-    """Return the paths on all systems. Systems with the same path share a line."""
+    """Return the paths of a tool's file on all systems, as Markdown. Systems with the same path share a line."""
     by_path: dict[str, list[str]] = {}
     for platform, system in SYSTEMS.items():
         by_path.setdefault(path_of(client, platform), []).append(system)
@@ -47,7 +47,7 @@ def notes_of(client: Client) -> str:
 
 
 def client_rows() -> str:
-    """Return the table of AI tools."""
+    """Return the table of AI tools as Markdown."""
     head = ["| tool | `connect` | its file | format | HTTP | then |", "|---|---|---|---|---|---|"]
     rows = [
         f"| {client.title} | `{client.name}` | {paths_of(client)} | {client.format} |"

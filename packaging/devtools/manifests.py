@@ -99,7 +99,7 @@ package() {{
 
 
 def srcinfo(release: Release, sources: Sequence[tuple[str, str, str]]) -> str:
-    """Return what `makepkg --printsrcinfo` prints for the recipe."""
+    """Return the text of .SRCINFO, as `makepkg --printsrcinfo` prints it for the recipe."""
     rows = [("pkgdesc", SHORT), ("pkgver", release.version), ("pkgrel", "1"), ("url", release.home)]
     rows += [("arch", arch) for arch, *_ in sources]
     rows += [("license", "MIT"), ("depends", "glibc"), ("provides", NAME), ("conflicts", NAME), ("options", "!strip")]

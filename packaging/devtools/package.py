@@ -28,7 +28,7 @@ OF_PACKAGE = ("packaging/linux/*", "packaging/*.spec", "packaging/requirements*.
 
 
 def build_packages(python: Path, work: Path, out: Path) -> list[Path]:
-    """Build everything for this system into `out`. Return the files. Raises StepFailed."""
+    """Build all packages for this system into `out`. Return their paths. Raises StepFailed."""
     bundle = build_bundle(python, work)
     deb.write_texts(python, work)
     made = [*build_installers(bundle, work, out), *build_source(python, work, version(), out)]

@@ -27,7 +27,7 @@ def write_texts(folder: Path) -> None:
     for shell in ("bash", "zsh", "fish"):
         kind = get_completion_class(shell)
         assert kind is not None
-        script = kind(program, {}, PROGRAM, "_MULTI_MCP_COMPLETE").source()  # the script runs the program at each Tab
+        script = kind(program, {}, PROGRAM, "_MULTI_MCP_COMPLETE").source()  # it runs the program at each Tab key
         (folder / f"completion.{shell}").write_text(script, encoding="utf-8")
     (folder / "third-party.txt").write_text(third_party(), encoding="utf-8")
 
@@ -71,7 +71,7 @@ def verb_section(name: str, command: click.Command, context: click.Context) -> l
 
 
 def quoted(text: str) -> str:
-    """Escape a text for roff."""
+    """Return a text escaped for roff."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{text}" if text.startswith((".", "'")) else text
 

@@ -1,6 +1,4 @@
-"""The Windows installer, which Inno Setup makes from packaging/windows/multi-mcp.iss, and the version resource of the
-programs.
-"""
+"""The Windows installer, made by Inno Setup from windows/multi-mcp.iss, and the programs' version resource."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ def build_installer(bundle: Path, version: str, out: Path) -> Path:
 def options(bundle: Path, version: str, out: Path, environ: dict[str, str]) -> list[str]:
     """Return the options of Inno Setup's compiler.
 
-    Raises StepFailed if there is no signing command and MULTI_MCP_UNSIGNED is not set.
+    Raises StepFailed if there is no signing command and MULTI_MCP_UNSIGNED is not "1".
     """
     told = [f"/DVersion={version}", f"/DBundle={bundle}", f"/DOut={out}"]
     sign = environ.get(SIGN, "")
@@ -67,7 +65,7 @@ def numbers(version: str) -> tuple[int, int, int, int]:
 
 
 def strings(name: str, version: str) -> dict[str, str]:
-    """Return the resource's texts by name."""
+    """Return the texts of a program's version resource, by name."""
     return {
         "CompanyName": "multi-mcp authors",
         "FileDescription": TITLES[name],
@@ -81,7 +79,7 @@ def strings(name: str, version: str) -> dict[str, str]:
 
 
 def version_info(name: str, version: str) -> Any:
-    """Return PyInstaller's object for the resource. Its class can be imported on Windows only."""
+    """Return the version resource as PyInstaller's object, whose class can be imported on Windows only."""
     from PyInstaller.utils.win32 import versioninfo as v
 
     words = [v.StringStruct(key, value) for key, value in strings(name, version).items()]

@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # replaces typing.TYPE_CHECKING: importing typing takes t
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
-# OpenSSL looks only in the places of the system on which it was built. PLACES are the files of all systems.
+# OpenSSL looks only in the places of the system on which it was built. PLACES: the certificate files of all systems.
 BUILT_FOR = ("/usr/lib/ssl/certs", "/usr/lib/ssl/cert.pem")  # Debian, Ubuntu
 PLACES = (
     "/etc/ssl/certs/ca-certificates.crt",  # Debian, Arch, Alpine

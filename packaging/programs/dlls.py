@@ -11,8 +11,10 @@ if TYPE_CHECKING:
 
 
 def forget_folder(kernel32: "Any" = None) -> None:
-    """Remove the bundle's folder from the DLL search path, which child processes inherit. PyInstaller's bootloader sets
-    it with SetDllDirectoryW. Python finds our own modules' libraries without it, next to each module.
+    """On Windows, remove the bundle's folder from the DLL search path, which child processes inherit.
+
+    PyInstaller's bootloader adds the folder with SetDllDirectoryW. Python does not need it: it finds the libraries of
+    our own modules next to each module.
     """
     if kernel32 is None and sys.platform == "win32":
         import ctypes

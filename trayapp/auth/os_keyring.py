@@ -64,7 +64,7 @@ class KeyringEntries:
 
     @staticmethod
     def would_ask(*, writing: bool) -> bool:
-        """Return True if an access now would show the user a dialog; False if that is unknown."""
+        """Return True if reading now (with `writing`: writing) would show the user a dialog; False if unknown."""
         locked = _collection_locked()
         return writing if locked is None else locked
 
@@ -171,7 +171,7 @@ class Entries(Protocol):
         """Delete the text, if there is one."""
 
     def would_ask(self, *, writing: bool) -> bool:
-        """Return True if reading or writing now would show the user a dialog."""
+        """Return True if reading now (with `writing`: writing) would show the user a dialog."""
 
 
 class Records(Protocol):
@@ -185,7 +185,7 @@ class Records(Protocol):
 
     def delete(self, key: str) -> None: ...
     def would_ask(self, *, writing: bool) -> bool:
-        """Return True if reading or writing now would show the user a dialog."""
+        """Return True if reading now (with `writing`: writing) would show the user a dialog."""
 
 
 class ChunkedRecords:

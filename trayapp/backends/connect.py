@@ -37,7 +37,7 @@ async def open_transport(
     tracker: ProcessTracker,
     accounts: Accounts | None = None,
 ) -> AsyncIterator[Transport]:
-    """Open the transport that `launch` names, with the user's sign-in if there is one. Raises ServerError."""
+    """Yield an open transport for `launch`, with the user's sign-in if there is one. Raises ServerError."""
     if isinstance(launch, StdioLaunch):
         opened: AbstractAsyncContextManager[Transport] = open_stdio(launch, inbound, stderr, tracker)
     else:

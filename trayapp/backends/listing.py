@@ -140,7 +140,7 @@ class _ListRead:
                 message = salvaged(error.unread) if error.unread else None
                 if message is None or not isinstance(message.get("result"), dict):
                     raise
-                log.warning("Dropped list entries that are not valid JSON or nested too deep")
+                log.warning("Dropped list entries that are not valid JSON or nested too deeply")
                 result = message["result"]
             page = result.get(member)
             if isinstance(page, list):

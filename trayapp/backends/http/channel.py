@@ -61,7 +61,7 @@ DRAIN_S = 1.0  # once a session is lost, its other requests have this long to ge
 REDIRECTS = 3  # the most redirects to follow, all within one origin, such as `/mcp` to `/mcp/`
 TAKEN_S = 5.0  # limit on sending a notification; a healthy server accepts it in milliseconds
 NOTICES_MOST = 1000  # the most notifications that wait while the server accepts none; further ones are dropped
-LARGE = 1 << 20  # bytes; a longer body is not searched for the answer
+LARGE = 1 << 20  # in bytes; a longer body is not searched for the answer
 EVENTS = {"accept": "text/event-stream", "cache-control": "no-store"}  # the headers of a GET for an event stream
 SESSION = "mcp-session-id"
 SESSION_LOST = "The server ended the session"
@@ -388,7 +388,7 @@ class SignedTransport(httpx2.AsyncHTTPTransport):
         self._signer = signer
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        await request.aread()  # a redirected request has its body as a stream, and may be sent twice
+        await request.aread()  # a redirected request has its body as a stream, but may have to be sent twice
         send = super().handle_async_request
         return await (send(request) if self._signer is None else self._signer.send(request, send))
 

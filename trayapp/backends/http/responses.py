@@ -22,13 +22,13 @@ _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BEARER = re.compile(r"(?:^|,)\s*bearer(?=\s|,|$)", re.IGNORECASE)
 LONGEST_WORD = 60  # the most characters of a content type that error texts show
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-LONGEST_REFUSAL = 1_000  # bytes; a longer answer is not searched for signs of a lost session
+LONGEST_REFUSAL = 1_000  # in bytes; a longer answer is not searched for signs of a lost session
 _NO_SESSION = re.compile(
     r"\b(?:no valid|invalid|unknown|expired|missing)\b[\w -]{0,9}\bsession\b"
     r"|\bsession\b.{0,60}\b(?:not found|not exist|expired|unknown|invalid|not initialized|terminated)\b",
     re.IGNORECASE | re.DOTALL,
 )
-# The TypeScript SDK's transport sends this after a restart, before it looks at the request
+# The TypeScript SDK's transport sends such a text after a restart, without looking at the request.
 _NOT_INITIALIZED = re.compile(r"\bnot (?:yet )?(?:been )?initiali[sz]ed\b|\bbefore initiali[sz]ation\b", re.IGNORECASE)
 
 

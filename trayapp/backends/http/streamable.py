@@ -145,7 +145,7 @@ class SseChannel(HttpChannel):
     _endpoint: httpx2.URL  # where to post
 
     async def open(self) -> None:
-        """Open the event stream and learn where to post. Raises httpx2.HTTPError, ValueError, RpcError."""
+        """Open the event stream and wait for the address to post to. Raises httpx2.HTTPError, ValueError, RpcError."""
         self._endpoint = await self._tasks.start(self._read)
 
     async def _read(self, *, task_status: anyio.abc.TaskStatus[httpx2.URL]) -> None:
@@ -189,7 +189,7 @@ def _endpoint(response: httpx2.Response, text: str) -> httpx2.URL:
 
 @asynccontextmanager
 async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | None = None) -> AsyncIterator[Transport]:
-    """Open a connection to an address. Raises ConnectFailedError, SignInWantedError, KeyringLockedError."""
+    """Yield an open transport to an address. Raises ConnectFailedError, SignInWantedError, KeyringLockedError."""
     refusal = HttpRefusal(auth=launch.auth)
     SENT_FOR.set(None)  # this task may have inherited the value of a task that reads a call's answer
 
