@@ -91,7 +91,7 @@ def run_gateway(
         process = GatewayHost(dict(environ), paths, run, sample, layers, is_followed=is_followed, lock=lock)
         # No uvloop, because it saves little. CPU time of the gateway per call in us, with uvloop 0.23/with asyncio of
         # Python 3.11: 88/94 for 100 B, 254/300 for 50 KB, 253/301 for 100 KB, 995/1,026 for 1 MB, and 20.4/20.6 with 64
-        # calls in flight. With uvloop, each start takes 3.5 ms and 2 MiB more, and one test of tests/backends never ends.
+        # calls in flight. With uvloop, each start takes 3.5 ms and 2 MiB more, and a test of tests/backends never ends.
         asyncio.run(process.main(linger, on_ready or (lambda: None)))
     except (BaseExceptionGroup, MultiMcpError, OSError) as error:
         cause = first_cause(error) if isinstance(error, BaseExceptionGroup) else error

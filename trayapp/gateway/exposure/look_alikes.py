@@ -33,12 +33,12 @@ class OtherTools:
         self._any_called = tuple(server.called for server in self._servers)
 
     def alike(self, name: str) -> list[LookAlike]:
-        """Return the tools whose own names look like `name`."""
+        """Return the tools of other servers whose own names look like `name`, or []."""
         look = _squeezed(_letters(name))
         return [found for server in self._servers for found in server.alike(look)] if look in self._looks else []
 
     def read_as(self, name: str) -> Iterator[LookAlike]:
-        """Yield the tools whose prefixed names look like `name`, in any prefix mode."""
+        """Yield the tools of other servers whose prefixed names, in any prefix mode, look like `name`."""
         letters = _letters(name)
         if letters == _squeezed(letters) and not letters.startswith(self._any_start):
             return  # the usual case

@@ -54,7 +54,7 @@ class EventStore:
             self._size -= len(self._events.popitem(last=False)[1][2])
 
     def after(self, owner: str, stream: int, number: int) -> list[bytes]:
-        """Return the stored events of a session's stream whose numbers are higher than `number`."""
+        """Return those stored events of a session's stream that have higher numbers than `number`."""
         kept, wanted = self._events.items(), (owner, stream)
         return [event for n, (whose, where, event) in kept if n > number and (whose, where) == wanted]
 
@@ -92,7 +92,7 @@ class EventStream:
         return self._carrier is not None
 
     def put(self, frame: bytes) -> None:
-        """Send a message, unless the stream has ended. Does not block."""
+        """Send a JSON-RPC message as an event, unless the stream has ended. Does not block."""
         if not self.ended:
             self._put(frame, None)
 
@@ -115,7 +115,7 @@ class EventStream:
         self._news.set()
 
     def end(self) -> None:
-        """End the stream."""
+        """End the stream after the events that have been put into it."""
         self.ended = True
         self._news.set()
 

@@ -29,10 +29,10 @@ T = TypeVar("T")
 class Availability:
     """The availability of one server."""
 
-    word: str  # connected, cached, ...
-    why: str = ""  # for a model: why the server cannot serve now, or empty
-    person: str = ""  # for people: why the server cannot serve now or how to change that, or empty
-    note: str = ""  # which of its lists are missing, and why
+    word: str  # the state: connected, cached, ...
+    why: str = ""  # for a model: why the server cannot serve now, or "" if it can
+    person: str = ""  # for people: why the server cannot serve now or how to change that, or "" if it can
+    note: str = ""  # which of the server's lists are missing and why, or ""
     connected: bool = False
     starts_when_called: bool = False
     enabled: bool = True

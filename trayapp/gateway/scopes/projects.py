@@ -113,7 +113,7 @@ class Projects:
 
     @property
     def overlays(self) -> dict[Path, Overlay]:
-        """Return the overlays of projects that have sessions now, by the projects' folders."""
+        """Return project folder -> overlay, for the trusted projects that have sessions now."""
         laid = (self.of(session).overlay for session in self._folders)
         return {overlay.folder: overlay for overlay in laid if overlay is not None}
 
