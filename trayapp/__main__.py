@@ -29,7 +29,7 @@ def main() -> int:
 
 
 def dispatch(argv: list[str]) -> int:
-    """Run the shim, print the version, or run everything else."""
+    """Run the shim, print the version, start the gateway, or run the command line. Return the exit code."""
     if argv[:1] == ["stdio"] and not any(word in HELP for word in argv):
         from trayapp.shim.main import main as shim
 

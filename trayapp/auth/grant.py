@@ -33,7 +33,7 @@ class AccountKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OAuthClient:
-    """Our client at a sign-in service. `method`: how it authenticates at the token endpoint."""
+    """Our client at a sign-in service. `method`: how it authenticates at the token endpoint; None: not known yet."""
 
     id: str
     secret: str | None = field(default=None, repr=False)

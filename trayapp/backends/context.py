@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Inbound(Protocol):
     """Receives requests and notifications from a server. Answers to our requests go through the channel.
 
-    `about` is the relayed request on whose own stream the message came (Streamable HTTP). It is None if
-    the transport cannot identify the request.
+    `about` is the relayed request on whose own stream the message arrived (Streamable HTTP), or None if the transport
+    cannot identify the request.
     """
 
     async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:

@@ -17,11 +17,11 @@ import signal
 import sys
 import time
 
-GRACE_S = 2.0  # time for a server to end after its stdin closed, and again after SIGTERM
+GRACE_S = 2.0  # time for a server to end after its stdin was closed, and again after SIGTERM
 KILL_S = 0.5
 KILL_ROUNDS = 3  # a wrapper may start another process between the listing and the kill
 POLL_S = 0.1
-ORDERLY = b"end\n"  # written by a gateway that has stopped its servers itself
+ORDERLY = b"end\n"  # sent to the guardian by a gateway that has stopped its servers itself
 MARK = "MULTI_MCP_BACKEND"  # environment variable of every server process; descendants inherit it
 TAG_LIMIT = 10  # RLIMIT_LOCKS, which the standard library does not name
 TAG_LINE = b"Max file locks"  # the name of that limit in /proc/PID/limits

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 GUARD_START_S = 2.0  # limit on the guardian's start, which usually takes 20 ms
 UNFINISHED = ".new"  # suffix of a registry that is being written
-SPENT_MOST = 256  # lines of ended servers, after which the registry is rewritten without them
+SPENT_MOST = 256  # after this many obsolete lines, the registry is rewritten without them
 
 
 class ProcessTracker(Protocol):
@@ -157,7 +157,7 @@ def _tagged(tag: int) -> Iterator[None]:
     import resource
 
     before = resource.prlimit(0, guardian.TAG_LIMIT)
-    with suppress(OSError, ValueError):  # the hard limit was lowered: only the mark is left
+    with suppress(OSError, ValueError):  # the hard limit is too low: the process has only the mark
         resource.prlimit(0, guardian.TAG_LIMIT, (tag, before[1]))
     try:
         yield
