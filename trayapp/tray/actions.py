@@ -124,7 +124,7 @@ class Actions:
         return answer
 
     def _sign_in(self, server: str) -> Notice:
-        """Sign in to a server in the browser. Return the result once the user has signed in or the gateway gives up."""
+        """Sign in to a server in the browser. Return a notice once the user has signed in or the gateway gives up."""
         begun = self._means.ask(control.LOGIN, {"server": server})
         if begun["url"] is None:  # the tokens were in the keyring, which the user has just unlocked
             return outcomes.signed_in(server, begun["outcome"])
@@ -238,7 +238,7 @@ class Actions:
     def _written(self, name: Path, text: str, command: str) -> Path:
         """Write a text for the user to the cache folder. Return the file.
 
-        Raises MultiMcpError, whose hint names `command`, which prints the text.
+        If this fails, raises MultiMcpError. Its hint names `command`, the command that prints the text.
         """
         file = self._means.paths.cache_dir / name
         try:
@@ -266,7 +266,7 @@ class Actions:
     def _chosen(self, kind: str, key: str) -> tuple[Offered, ...]:
         """Return the servers that `import` offers with the option `kind`.
 
-        Raises MultiMcpError if their offer_key is not `key`, that of the servers that the user was shown.
+        Raises MultiMcpError if these are not the servers that the user was shown, whose offer_key is `key`.
         """
         offered = self._offered(kind)
         if offer_key(offered) != key:

@@ -25,7 +25,7 @@ BEAT = "beat"  # a notification every `beat_s` seconds, to a watcher that passed
 # {server?, project?, classes?, tools?: [[server, name]]} -> [row of `list --json`]; `project`: as a session in that
 # folder sees it; `tools`: only these
 LIST = "list"
-OFFER = "offer"  # {server, project?} -> {"version", "prompts", "resources", "templates"}: its offer, except tools
+OFFER = "offer"  # {server, project?} -> {"version", "prompts", "resources", "templates"}: what it offers, except tools
 NOTE = "note"  # {"text"}: a notification before an answer, with a line for the user about a part that the answer lacks
 SEARCH = "search"  # {words | batch: [words], server?, regex?, limit?, project?} -> {"results": [[row]], "text"}
 DESCRIBE = "describe"  # {tool, server?, project?} -> {"server", "name", "exposed_name", "tool", "text"}
@@ -36,7 +36,7 @@ RECONNECT = "reconnect"  # {server?} -> {server: {"state", "error"}}; without `s
 RELOAD = "reload"  # -> {"problems": [...]}
 # {tool, server?, args, typed?: {name: text}, project?, asks?, allowed?} -> {"server", "tool", "result"}. With `asks`,
 # a call that the user must allow first is answered with {"ask": row}; once it is allowed, repeat it with `allowed`, the
-# "hash" of that row. Without `asks` the call waits among the open asks
+# "hash" of that row. Without `asks`, the call waits until the user answers its ask
 CALL = "call"
 ASKS = "asks"  # -> {"asks": [row of gateway/asks], "always": [{server, tool}]}, oldest first
 # {id, answer?: once | session | always, content?: {field: value} of a question, by?} -> {"ask": row}
@@ -59,7 +59,7 @@ SETTLE = "settle"  # -> {} once no server is being discovered
 # {server} -> {"url", "redirect_uri", "expires_s"}: the requester opens the url in a browser. If the user unlocked the
 # keyring and a stored sign-in was found there: {"url": None, "outcome": the answer of LOGIN_WAIT}
 LOGIN = "login"
-LOGIN_WAIT = "login_wait"  # {server} -> {"auth", "state", "error"} once the sign-in is over; an error if it failed
+LOGIN_WAIT = "login_wait"  # {server} -> {"auth", "state", "error"} after the sign-in, or an error answer if it failed
 LOGIN_ANSWER = "login_answer"  # {server, url} -> {}; `url`: the last address of a browser on another machine
 LOGOUT = "logout"  # {server} -> {"signed_out"}
 KEYRING = "keyring"  # {unlock?: true} -> {"keyring", "error": {"title", "hint"}?}: the state of the vault

@@ -28,9 +28,9 @@ from trayapp.wire.rundir import socket_folder, socket_path
 
 log = logging.getLogger(__name__)
 
-SEND_BYTES = 4 << 20  # a socket's send buffer: a large answer leaves within a few turns of the event loop
+SEND_BYTES = 4 << 20  # size of a socket's send buffer: a large answer leaves within a few turns of the event loop
 GREETING_LIMIT = 64 * 1024  # bytes; far more than a working folder and a few names need
-BACKLOG = 1024  # connections not yet accepted; beyond that, connecting to a Unix socket fails immediately
+BACKLOG = 1024  # limit on connections not yet accepted; beyond that, connecting to a Unix socket fails immediately
 WRITE_LIMIT = 256 * 1024 * 1024  # unread bytes after which a slow reader's connection is closed
 PIPES_AFTER_S = 0.1  # delay after a session's first line, so that its first answers do not wait for pipes
 
@@ -301,7 +301,7 @@ if sys.platform != "win32":
     import resource
 
 IDENTIFY_S = 10.0  # ample: a client sends its first line, or the head of its first request, within milliseconds
-PLACES_MOST = 1024  # pending connections; two dozen sessions that each send twenty requests at the same time open 500
+PLACES_MOST = 1024  # limit on pending connections; two dozen sessions that each send twenty requests at once open 500
 PART = 8  # pending connections may take one eighth of the process's descriptors
 BURST_PART = 4  # one turn accepts a quarter of them: none is closed before asyncio reads from it two turns later
 
@@ -352,7 +352,7 @@ def places(descriptors: int) -> int:
 
 ENOUGH = 65_536  # more than a gateway ever needs; programs that close every possible descriptor still start quickly
 MACOS_MOST = 10_240  # OPEN_MAX: macOS refuses more, even if the hard limit is higher
-UNKNOWN = 8_192  # Windows: handles have no limit that matters in practice
+UNKNOWN = 8_192  # assumed on Windows, where handles have no limit that matters in practice
 
 
 def descriptor_limit() -> int:

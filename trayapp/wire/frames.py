@@ -300,7 +300,7 @@ class FrameDispatcher:
             self.respond_frame(Reply.of_error(RpcError(code, f"The request {why}")).with_id(id_json))
         elif number in self._pending:
             reply = Reply.of_error(RpcError(INTERNAL_ERROR, f"{self._answer_words} {why}"))
-            reply.unread = head  # part of it may be usable
+            reply.unread = head  # part of the answer may be usable
             self.answer(number, reply)
         else:
             self._on_junk(head)
@@ -368,7 +368,7 @@ def _answer_place(frame: bytes) -> tuple[int, int] | None:
         return None
     left = MAX_DEPTH
     for bracket in (b"[", b"{"):
-        at = frame.find(bracket)  # twenty times faster than counting all of them
+        at = frame.find(bracket)  # `find` is twenty times faster than counting all brackets
         while at >= 0 and left:
             left -= 1
             at = frame.find(bracket, at + 1)

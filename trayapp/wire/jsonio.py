@@ -42,7 +42,7 @@ def loads(data: bytes | bytearray | memoryview) -> Any:
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
-            pass  # maybe just a lone surrogate, which JavaScript servers do send
+            pass  # perhaps only a lone surrogate, which JavaScript servers may send
     try:
         text = raw.decode("utf-8", "surrogatepass").removeprefix("\ufeff")  # RFC 8259, 8.1: a BOM may be ignored
         value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)

@@ -32,7 +32,7 @@ WITH_EMPTY_EVENTS = frozenset({"2025-11-25"})  # revisions whose clients over HT
 INPUT_REQUIRED = "input_required"
 RESOURCE_NOT_FOUND = -32002  # up to MCP 2025-11-25 (resources, error handling); later, INVALID_PARAMS
 ASKING = frozenset({"tools/call", "prompts/get", "resources/read"})  # methods whose results may be `input_required`
-LIST_TTL_MS = 5_000  # an acceptable delay after the user enables a tool, for a client that does not listen for changes
+LIST_TTL_MS = 5_000  # how late a client that does not listen for changes may see a newly enabled tool
 READ_TTL_MS = 0  # the gateway cannot tell how long a resource stays unchanged
 
 # Content types that each revision of MCP defines (schema, ContentBlock). Unlisted revisions are newer than this code.

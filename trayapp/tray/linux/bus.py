@@ -170,7 +170,7 @@ class SessionBus:
         self._send(new_signal(DBusAddress(path, interface=interface), member, signature, body))
 
     def listen(self, sender: str, interface: str, member: str, heard: Callable[[Message], None]) -> None:
-        """Call `heard` on the reading thread for each such signal, even from others: `heard` must check the sender."""
+        """Call `heard` on the reading thread for each such signal, even from another sender. It must check this."""
         self._listeners.setdefault((interface, member), []).append(heard)
         self.call(message_bus.AddMatch(MatchRule(type="signal", sender=sender, interface=interface, member=member)))
 

@@ -253,7 +253,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
 
             def gone() -> None:
                 if self._bus is None:
-                    self._end()  # nothing else reports the end of the session
+                    self._end()  # without a bus, nothing else reports the end of the session
 
             try:
                 from trayapp.tray.linux import xembed  # opens the display

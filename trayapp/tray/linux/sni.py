@@ -41,7 +41,7 @@ class ItemLook:
 
     @property
     def status(self) -> str:
-        """Return the specification's status: Passive, Active, or NeedsAttention."""
+        """Return the status in the specification's words: Passive, Active, or NeedsAttention."""
         return "Passive" if not self.visible else "NeedsAttention" if self.attention else "Active"
 
 

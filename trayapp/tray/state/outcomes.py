@@ -13,11 +13,11 @@ from trayapp.tray.state import texts
 from trayapp.tray.state.notices import Notice, NoticeKind, notice_of
 from trayapp.tray.state.tray_state import Action, Offered, Verb
 
-NO_HOST = "no-host"  # key of the notice that the desktop shows no icons
+NO_HOST = "no-host"  # key of the notice about a desktop that shows no icons
 KEY = "click"  # key of most outcomes: a new one replaces the previous one
 Outcome = Mapping[str, Any]  # the outcome of one server (wire/control)
 SHOWN = 3
-READ_COLUMNS = 90  # columns of a text file: most editors show this many without horizontal scrolling
+READ_COLUMNS = 90  # width of a text file: most editors show this many columns without horizontal scrolling
 
 # The beginning of a failure's title. The reason follows in the text.
 FAILURES: dict[Verb, str] = {
