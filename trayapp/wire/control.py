@@ -177,7 +177,6 @@ class SnapshotStream:
 
     The constructor raises NoGatewayError if no gateway runs.
 
-
     `beats`: True if the gateway promised a heartbeat every `beat_s` seconds (older versions do not).
     `stopping`: True if the gateway announced that it is being stopped on purpose.
     """

@@ -44,7 +44,7 @@ def is_request_id(value: Any) -> TypeGuard[RequestId]:
 
 
 def own_id(value: Any) -> int | None:
-    """Return the id of an answer to our request as a number, even if it was sent as a string; None for other values."""
+    """Return the id of an answer to our request as a number, even if sent as a string; None for other values."""
     if type(value) is int:
         return value
     if isinstance(value, str) and len(value) <= OWN_ID_DIGITS and value.isascii() and value.isdecimal():

@@ -27,7 +27,7 @@ LONGEST = 200_000  # bytes; a longer text would need an incremental transfer
 def own_selection(text: str, environ: Mapping[str, str]) -> bool:
     """Offer `text` for pasting until another program copies something.
 
-    Return False if there is no display, if it refuses, or if the text is longer than LONGEST bytes.
+    Return False if there is no display, if the display refuses, or if the text is longer than LONGEST bytes.
     """
     data = text.encode()
     if not environ.get("DISPLAY") or len(data) > LONGEST:

@@ -256,8 +256,8 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
     def _background(self, width: int, height: int) -> Any:
         """Return the tray's background, which X draws for windows with the background ParentRelative.
 
-        X refuses this if the depths of the tray and our window differ. The result is then black. Call this only after
-        docking: otherwise X refuses to dock.
+        X cannot do this if the depths of the tray and our window differ. The result is then black. Call this only after
+        docking: otherwise X refuses to dock the window.
         """
         try:
             with _xorg.display_manager(self._display):
