@@ -31,8 +31,12 @@ seen.server = client.getServerVersion().name;
 seen.tools = (await client.listTools()).tools.map((tool) => tool.name);
 seen.echo = (await client.callTool({ name: "old_echo", arguments: { x: 1 } })).structuredContent;
 seen.steps = [];
-await client.callTool({ name: "old_progress", arguments: {} }, undefined, {
-  onprogress: (progress) => seen.steps.push(progress.progress),
+// The SDK drops progress that it reads together with the answer, so the server answers only once all steps were seen.
+await client.callTool({ name: "old_progress", arguments: { until: `${way} saw all` } }, undefined, {
+  onprogress: ({ progress }) => {
+    seen.steps.push(progress);
+    if (progress === 3) client.callTool({ name: "old_release", arguments: { key: `${way} saw all` } });
+  },
 });
 const asked = { message: "who?", requestedSchema: { type: "object", properties: { said: { type: "string" } } } };
 for (const server of ["old", "new"]) {
