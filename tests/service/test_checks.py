@@ -636,13 +636,13 @@ def test_a_server_that_cannot_be_confined_is_a_problem_with_its_reason(
 
     monkeypatch.setattr(start, "choose_mechanism", lambda network, sockets: "bubblewrap" if sockets else "landlock")
     assert [(one.state, one.message) for one in available(world)] == [
-        ("ok", "Servers can be confined here, by landlock; with sockets: true by bubblewrap")
+        ("ok", "Servers can be confined with landlock (with bubblewrap if sockets: true is set)")
     ]
     monkeypatch.setattr(
         start, "choose_mechanism", lambda network, sockets: refuse(network, sockets) if sockets else "landlock"
     )
     assert [(one.state, one.message) for one in available(world)] == [
-        ("ok", "Servers can be confined here, by landlock, but not with sockets: true: no Landlock here")
+        ("ok", "Servers can be confined with landlock, but not if sockets: true is set: no Landlock here")
     ]
     monkeypatch.setattr(start, "choose_mechanism", refuse)
     assert [one.state for one in available(world)] == ["note"]

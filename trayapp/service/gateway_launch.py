@@ -162,7 +162,7 @@ def pauses(timeout_s: float) -> Iterator[None]:
 
 
 def is_full(folder: str | Path) -> bool:
-    """Return True if this folder's disk has no room for another log line. False if the free space is unknown."""
+    """Return True if this folder's disk has no room for another log line. Return False if the free space is unknown."""
     import shutil
 
     try:

@@ -102,7 +102,7 @@ class ServerRegistry:
         return RegistryAnswer(tuple(ranked), oldest.old_s, oldest.why, "; ".join(cuts))
 
     def _exact(self, word: str) -> RegistryAnswer:
-        """Request the entry with this name or, for a word without a slash, those whose last part begins with the word.
+        """Return the entry with this name or, for a word without a slash, those whose last part begins with the word.
 
         A search with too many results may have missed these entries. `cut` is empty only if the answer has all of them.
         """
@@ -114,7 +114,7 @@ class ServerRegistry:
         return replace(answer, cut=word) if whole else answer
 
     def entry(self, name: str, version: str = "") -> RegistryAnswer:
-        """Request one version of an entry, the latest by default. Raises MultiMcpError if it is missing or invalid."""
+        """Return one version of an entry, the latest by default. Raises MultiMcpError if it is missing or invalid."""
         path = f"/v0.1/servers/{quote(name, safe='')}/versions/{quote(version or 'latest', safe='')}"
         key = f"{path}?include_deleted=true"
         try:
@@ -131,7 +131,7 @@ class ServerRegistry:
         return answer
 
     def _search(self, word: str, most: int) -> RegistryAnswer:
-        """Search for entries with the word in their names, up to `most` pages. The answer may come from the cache."""
+        """Return up to `most` pages of entries with the word in their names. The answer may come from the cache."""
         key = f"/v0.1/servers?{urlencode({'search': word, 'version': 'latest', 'limit': PAGE})}"
         kept = self._kept(key)
         if kept is not None and self._now() - kept.at < FRESH_S:

@@ -61,7 +61,7 @@ def releases_address(package: Path = Path(PACKAGE)) -> str:
 
 
 def newest(address: str) -> Release:
-    """Request the newest release from GitHub's REST API. Blocks for at most 10 s per step. Raises MultiMcpError."""
+    """Return the newest release from GitHub's REST API. Blocks for at most 10 s per step. Raises MultiMcpError."""
     from trayapp.service.web import WebError, read_json  # imported late: loads the HTTP and TLS libraries
 
     try:

@@ -119,7 +119,10 @@ class Ledger:
                 self.open.pop(id_json, None)
 
     def begins_answer(self, head: bytes) -> bool:
-        """Close the request that a line answers. Return False if its head shows no id, or the shim awaits an answer."""
+        """Close the request that a line answers. Return False without closing it if `head` shows no id.
+
+        Also return False while the shim awaits an answer to a request of its own.
+        """
         id_json = None if self.own_ids else quick_id(head, (b'"result":', b'"error":'), ())
         if id_json is None:
             return False
@@ -238,9 +241,9 @@ def is_id(value: Any) -> bool:
 
 
 def quick_id(line: bytes, after_head: bytes | tuple[bytes, ...], start: bytes | tuple[bytes, ...]) -> bytes | None:
-    """Return the numeric id of a line with its members in a usual order, or None for any other line.
+    """Return the numeric id of a line whose members are in a usual order, or None for any other line.
 
-    If the id comes first, `after_head` must follow it. If it comes last, the line must begin with `start`.
+    If the id is the first member, `after_head` must follow it. If it is the last, the line must begin with `start`.
     """
     if line.startswith(HEAD):
         end = line.find(b",", ID_AT, ID_MOST)

@@ -160,7 +160,7 @@ class Shim:
                 self._drop()
 
     def _rest(self) -> None:
-        """Do the work that is deferred until there is no traffic."""
+        """Do the work that waited for a pause in the traffic: load the ledger, and give back memory."""
         if self._early:
             self._load_ledger()
         if self._swollen:

@@ -126,6 +126,6 @@ class ThreadedShim(Shim):
                 self._postponed.append((source, data))
 
     def _pause(self, seconds: float) -> bool:
-        """Wait and return True. A client that is gone is reported later, as an event."""
+        """Wait and return True. If the client disconnects meanwhile, an event reports it later."""
         time.sleep(seconds)
         return True

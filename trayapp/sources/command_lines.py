@@ -221,7 +221,7 @@ def _preparations_apart(lines: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _is_started(line: str, before: Sequence[str]) -> bool:
-    """Return True if a line probably starts a server that the lines `before` it install."""
+    """Return True if a line probably starts an MCP server, judged by its words and those of the lines `before` it."""
     program = re.fullmatch(r"(?i)(?=\S*mcp)[\w.-]+(?: -.*)?", line) is not None
     said = re.search("(?i)mcp|stdio|server", " ".join([line, *before])) or line.startswith(("docker run", "podman run"))
     return program or (is_command_line(line) and bool(said))
@@ -242,7 +242,7 @@ def _with_folder(source: Source, before: Sequence[str], lines: Sequence[str]) ->
 def refuse_long_lines(lines: Sequence[str]) -> None:
     """Raise UnclearSourceError for a line of more than LONGEST_LINE characters, the limit of Windows."""
     if (longest := max(map(len, lines), default=0)) > LONGEST_LINE:
-        raise UnclearSourceError(f"This has a line of {longest:,} characters, which is too long")
+        raise UnclearSourceError(f"A line of {longest:,} characters is too long")
 
 
 def without_prompt(line: str) -> str:

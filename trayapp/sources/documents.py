@@ -411,7 +411,7 @@ _OF_TRANSPORT = re.compile("(sse|s?http|stdio)_servers")
 
 
 def _servers_in(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
-    """Yield each server's name ("" if it has none), raw entry, and the client whose entry format it has."""
+    """Yield each server: its name or "", its raw entry, and the name of the client whose entry format it uses."""
     if _is_flat_server(document):
         yield str(document.get("name") or ""), document, "vscode"
         return

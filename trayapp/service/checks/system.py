@@ -60,10 +60,10 @@ def available(context: CheckContext) -> list[CheckResult]:
     except NoMechanismError as error:
         return [note(CONFINE, f"Servers cannot be confined here: {error.reason}", error.hint)]
     try:
-        browsers = f"; with sockets: true by {choose_mechanism(True, True)}"
+        browsers = f" (with {choose_mechanism(True, True)} if sockets: true is set)"
     except NoMechanismError as error:
-        browsers = f", but not with sockets: true: {error.reason}"
-    return [ok(CONFINE, f"Servers can be confined here, by {mechanism}{browsers}")]
+        browsers = f", but not if sockets: true is set: {error.reason}"
+    return [ok(CONFINE, f"Servers can be confined with {mechanism}{browsers}")]
 
 
 def space(context: CheckContext) -> list[CheckResult]:
@@ -208,7 +208,7 @@ def sealed_file(context: CheckContext) -> list[CheckResult]:
 
 
 def gateways_keyring(context: CheckContext) -> dict[str, Any] | None:
-    """Query a running gateway for the state of the keyring (control.KEYRING). Return None if no gateway answers.
+    """Return the keyring's state as reported by a running gateway (control.KEYRING), or None if no gateway answers.
 
     The gateway's environment may differ from ours, so only its own answer is reliable.
     """
