@@ -77,7 +77,7 @@ class StderrFiles:
             listener()
 
     def sink(self, server: str, *, further: bool = False) -> StderrSink:
-        """Return the server's sink for stderr, or a new one if `further`: its other processes may be running."""
+        """Return the server's sink for stderr, or a new one if other processes of it may be running (`further`)."""
         sink = StderrSink(self._files.setdefault(server, RotatedFile(self._folder / log_name(server))), self._wrote)
         if not further:
             sink = self._sinks.setdefault(server, sink)

@@ -441,7 +441,7 @@ class _AddOptions:
         return [value for name in names for value in self._given.get(name, ())]
 
     def pairs(self, mark: str, *names: str) -> dict[str, str]:
-        """Return names and values, split at the mark or at `=`, whichever comes first. Drop words without either."""
+        """Return {name: value}, split at `mark` or at `=`, whichever comes first. Drop words without either."""
         split = [value.partition((re.search(f"[{mark}=]", value) or mark)[0]) for value in self.every(*names)]
         return {name.strip(): value.strip() for name, found, value in split if found}
 

@@ -324,7 +324,7 @@ def _setting(line: str) -> dict[str, str] | None:
     """Return {name: value} for a line that sets a variable, else None. `$` marks a variable of the shell alone."""
     if (found := _SETTING.fullmatch(line)) is None:
         return None
-    is_local = re.match(r"\$(?!env:)", line, re.IGNORECASE) is not None  # PowerShell does not pass it to programs
+    is_local = re.match(r"\$(?!env:)", line, re.IGNORECASE) is not None  # PowerShell passes it to no program
     name = ("$" if is_local else "") + str(found["name"] or found["apart"] or found["inside"])
     return {name: found["plain"] or found["quoted"] or found["all"] or ""}
 
@@ -345,7 +345,7 @@ def _added(lines: Sequence[str], home: Path, windows: bool) -> list[Source]:
                 return []
         added = [launch_of(one.entry) for one in found.values()]
         others = [one for line in lines if line not in adding for one in read_line(line, home, windows=windows)]
-        local = {name for name, one in found.items() if "command" in one.entry}  # only programs get variables
+        local = {name for name, one in found.items() if "command" in one.entry}  # remote servers get no variables
         if all(launch_of(one.entry) in added for one in others) and set_for.keys() <= local:
             return [_with_env(one, set_for.get(name, {})) for name, one in found.items()]
     return []

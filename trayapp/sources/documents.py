@@ -71,7 +71,7 @@ def read_document(
 ) -> list[Source]:
     """Return the servers of a snippet. Raises UnclearSourceError.
 
-    `kind`: the form of the snippet, as shown to the user. `inputs`: VS Code's inputs from outside the snippet.
+    `kind`: the form of the snippet, as shown to the user. `inputs`: VS Code's input definitions outside the snippet.
     """
     document = _with_servers_of_tools(_parsed(text))
     _refuse_manifest(document)
@@ -396,9 +396,9 @@ _ENTRY_ONLY = frozenset((
 _BESIDE = frozenset((
     "name", "id", "description", "cwd", "timeout", "disabled", "enabled", "isActive", "alwaysAllow", "icon",
 ))  # fmt: skip
-# A key in place of omitted keys, or of a comment, which JSON lacks.
+# A key that stands for omitted keys, or holds a comment, because JSON has no comments.
 _NO_KEY = re.compile(r"\.{3}|\u2026|(?://|#|[_$]+(?:comment|note)).*|comment", re.IGNORECASE)
-_DEEPEST = 6  # most levels above the servers, without lists: {"mcp": {"servers": {...}}} has two
+_DEEPEST = 6  # maximum number of levels above the servers, not counting lists: {"mcp": {"servers": {...}}} has two
 _NESTED = re.compile(
     r"(?i)config(?:uration)?|remote|local|connection|param(?:eter)?s|stdio|s?http|sse|streamable[-_]?http|deployment"
     r"|server|launch|run|spec|process|execution"

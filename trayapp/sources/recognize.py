@@ -98,7 +98,7 @@ _ECHOED = re.compile(
 )
 _ADDED_LINE = re.compile(r"(?m)^\+\s*[\w\"'{}\[]")
 _FRONT_MATTER = re.compile(r"(?s)\A---\n(.*?)\n---(?:\n|\Z)")  # the front matter of an agent's instruction file
-# The first words of a program.
+# The first words of a program's source code.
 _PROGRAM = re.compile(
     r"""(?mx) \s*(?:
       (?P<script>import\s[\w{}*, $]+\sfrom\s["'] | import\s["'] | export\s(?:default|const|async|function|class)\b
@@ -194,7 +194,7 @@ def _with_localhost(source: Source) -> Source:
 
 
 def _program_error(text: str) -> UnclearSourceError | None:
-    """Return an error for a text that is a program, with what to paste instead; None for another text."""
+    """If a text is a program, return an error whose hint names what to paste instead. Otherwise, return None."""
     fenced = _FENCE.match(text)
     if (found := _PROGRAM.match(_without_comments(fenced[1] if fenced else text))) is None:
         return None
@@ -296,7 +296,7 @@ def _objects(text: str) -> Iterator[str]:
                 part = text[first : mark.end()]
                 yield re.sub(r"\n[ \t]*[#*]", "\n", part) if _IS_COMMENTED(part) else part
     if depth and _LAUNCHES.search(text, first):
-        yield text[first:]  # its end is missing
+        yield text[first:]  # the closing brace is missing
 
 
 class _ProseLines:
@@ -379,7 +379,7 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     commands = holds_command(text)
     if "\n" in text and _YAML_KEY.search(text) and not commands:
         return read_document(text, "a snippet", home, windows=windows)
-    if commands:  # even with other lines: the error is usually more exact than the one below
+    if commands:  # also if other lines follow, because this error is usually more exact than the one below
         found = read_command_line(text, home, windows=windows)
         if holds_only_commands(text):
             return found

@@ -273,7 +273,7 @@ def _arguments(listed: Sequence[Input], *, offers_places: bool = False) -> list[
             continue
         optional = not _is(one, *_REQUIRED)
         is_empty = not _text(one, "value", "default")
-        # many options that take no value are not marked as such; these certainly take one
+        # authors often do not mark options without a value; the options found here certainly take one
         takes = _text(one, "valueHint", "value_hint", "placeholder") or one.get("choices")
         takes = takes or one.get("format") in ("string", "number", "filepath")
         is_place = offers_places and not (named or (words and words[-1].text.startswith("-")))
@@ -290,7 +290,7 @@ def _add_inputs(entry: Entry, key: str, inputs: Sequence[Input], wants: list[Var
     for one in inputs:
         name = _text(one, "name")
         if not name or not (re.fullmatch(r"[A-Za-z_][\w.-]*", name) or _is(one, *_REQUIRED) or _text(one, "value")):
-            continue  # such as `HEADER_*`, which stands for several names
+            continue  # a pattern for several names, such as `HEADER_*`
         filled = _filled(one, name)
         values[name] = filled.text
         wants += filled.variables((key, name))

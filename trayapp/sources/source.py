@@ -84,7 +84,7 @@ class Variable:
     most: float | None = None
     multiple: bool = False  # several values in one text, separated as in PATH
     shared: bool = False
-    stays: bool = False  # without a value from the user, the author's empty text stays
+    stays: bool = False  # if the user gives no value, keep the author's empty text
 
     def hint(self) -> str:
         """Return a note for the user about the form of the value, or "" if any form is valid."""
@@ -133,7 +133,7 @@ class Source:
     wants: tuple[Variable, ...] = ()
     left_out: tuple[str, ...] = ()  # ignored keys
     description: str = ""
-    tools: tuple[Mapping[str, Any], ...] = ()  # as listed by its author
+    tools: tuple[Mapping[str, Any], ...] = ()  # tools, as listed by the author
     more_tools: bool = False  # True if the author's list is incomplete
     run_first: tuple[str, ...] = ()  # lines before the command that install something: only the user runs them
 
@@ -424,7 +424,7 @@ _SAID_DEFAULT = re.compile(r"[A-Za-z].*\((?i:default)s?(?: is|:|=| to)? ?[\"'`]?
 
 
 def _described(place: str, values: Mapping[str, Any], asked: Collection[Any]) -> Iterator[Variable]:
-    """Yield a Variable for each text that only describes the value to enter or, in parentheses, names its default.
+    """Yield a Variable for each text that only describes the value to enter, or that has its default in parentheses.
 
     `asked`: the names of the values with placeholders. A description counts only if there are at least three such
     names, and most values of the block have a placeholder or name a default.
