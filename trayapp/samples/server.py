@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 NAME = "multi-mcp-sample"
 VERSION = "1.0.0"
-PROTOCOLS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")  # the revisions with initialize
-STATELESS = "2026-07-28"  # the revision with server/discover
+PROTOCOLS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")  # the protocol revisions with initialize
+STATELESS = "2026-07-28"  # the protocol revision with server/discover
 SERVER_INFO = {"name": NAME, "title": "Sample server of multi-mcp", "version": VERSION}
 CAPABILITIES = {"tools": {"listChanged": False}}
 INSTRUCTIONS = "A sample server that comes with multi-mcp. It echoes a text, adds two numbers and tells the time."
@@ -101,7 +101,7 @@ def initialize(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def discover(params: dict[str, Any]) -> dict[str, Any]:
-    """Answer server/discover, which replaces the handshake in revision 2026-07-28."""
+    """Return the answer to server/discover, which replaces the handshake in revision 2026-07-28."""
     return {
         "resultType": "complete",
         "supportedVersions": [STATELESS, *reversed(PROTOCOLS)],

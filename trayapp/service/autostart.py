@@ -44,7 +44,7 @@ class AutostartEntry(Protocol):
         """Return True if the desktop will start the entry. Raises StorageError."""
 
     def written(self) -> StartCommand | None:
-        """Return the command in the entry, on or off, or None if there is no valid entry. Raises StorageError."""
+        """Return the command in the entry, even if off, or None if there is no valid entry. Raises StorageError."""
 
     def write(self, start: StartCommand) -> None:
         """Write the entry, switched on. Raises MultiMcpError."""

@@ -90,7 +90,7 @@ def run_checks(checks: Sequence[Check], context: CheckContext, limit_s: float = 
 
 
 def _results(check: Check, context: CheckContext) -> Sequence[CheckResult]:
-    """Run the check. This is an exception boundary: any error becomes a problem with the code of this check."""
+    """Run the check and return its results. Exception boundary: any error becomes a problem with the check's code."""
     try:
         return check.look(context)
     except MultiMcpError as error:
