@@ -242,7 +242,7 @@ def _with_folder(source: Source, before: Sequence[str], lines: Sequence[str]) ->
 def refuse_long_lines(lines: Sequence[str]) -> None:
     """Raise UnclearSourceError for a line of more than LONGEST_LINE characters, the limit of Windows."""
     if (longest := max(map(len, lines), default=0)) > LONGEST_LINE:
-        raise UnclearSourceError(f"A line of {longest:,} characters is too long")
+        raise UnclearSourceError(f"A line has {longest:,} characters, more than {LONGEST_LINE:,}")
 
 
 def without_prompt(line: str) -> str:
