@@ -53,7 +53,7 @@ NOT_IN_SHIM = (
     *("trayapp.wire.control", "trayapp.wire.greeting", "psutil", "inspect", "typing", "dataclasses"),
     *("ssl", "_ssl", "asyncio", "logging", "http", "email", "xml", "tarfile", "zipfile", "argparse", "ctypes"),
 )
-# PyInstaller's start hooks for source texts, lists of modules and multiprocessing: most starts need none of them.
+# PyInstaller's run-time hooks for inspect, pkgutil and multiprocessing. Most starts need none of them.
 NO_HOOKS = ("pyi_rth_inspect", "pyi_rth_pkgutil", "pyi_rth_multiprocessing")
 KEPT_SETTINGS = ("TZPATH",)  # zoneinfo reads it at import
 _USELESS = ("share/", "tcl", "tk/", "lib/girepository")

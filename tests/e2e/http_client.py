@@ -58,8 +58,8 @@ async def answer_to(
 ) -> AsyncIterator[Answer]:
     """Send a request and yield its response. Raises the exceptions in BROKEN.
 
-    Each request has its own connection, because the gateway may close an idle one just when a slow test uses it. No
-    HTTP library is used: for hundreds of clients, it took as much time as the gateway.
+    Each request has its own connection, because the gateway may close an idle one just when a slow test uses it. An
+    HTTP library would be too slow: for hundreds of clients, it took as much time as the gateway.
     """
     parts = urlsplit(url)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)

@@ -1,4 +1,4 @@
-"""Clients of every MCP revision with servers of every revision, in every feature, with real processes.
+"""Clients of every MCP revision with servers of every revision, for every feature, in real processes.
 
 Where a revision lacks a feature, SINCE gives the reason, and the test checks what happens instead.
 """

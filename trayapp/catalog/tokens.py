@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from trayapp.model.late import late
 
-# Splits as o200k_base does: a word with the mark or space before it (an inner capital begins another word), up to three
-# digits, a run of marks, whitespace. Scripts without spaces cost by the character.
+# Splits roughly as o200k_base does: a word with the punctuation mark or space before it (an inner capital begins
+# another word), up to three digits, a run of punctuation, whitespace. In scripts without spaces, characters count.
 _PIECE = late(
     r"(?:(?![\r\n])[\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f])?(?:(?P<word>[A-Z]*[a-z]+(?:'(?:s|t|re|ve|m|ll|d)\b)?)"
     r"|(?P<capitals>[A-Z]+)|(?P<signs>[\u0e00-\u0eff\u3040-\u9fff\uac00-\ud7af]+)|(?P<other>[^\W\d_a-zA-Z]+[a-z]*))"

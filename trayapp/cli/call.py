@@ -322,7 +322,7 @@ def _watch(snapshots: Iterable[dict[str, Any]], as_json: bool) -> None:
     for snapshot in snapshots:
         rows = {row["id"]: {**row, "class": row.get("tool_class")} for row in snapshot.get("asks", ())}
         if known is None and not as_json:
-            say("Calls that wait for your answer appear here. Press Ctrl+C to stop.")
+            say("Calls that wait for your answer appear here. Press Ctrl-C to stop.")
         if as_json and (known is None or rows.keys() != known.keys()):
             print_json(list(rows.values()), compact=True)
         elif not as_json:

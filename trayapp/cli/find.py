@@ -65,7 +65,7 @@ def find_verb(words: tuple[str, ...], limit: int, as_json: bool) -> None:
 def note_old(answer: RegistryAnswer) -> None:
     """If the answer is cached, print a note with the reason and its age."""
     if answer.old_s is not None:
-        note(one_line(f"Cannot query the registry ({answer.why}): this is its answer from {ago(answer.old_s)}"))
+        note(one_line(f"Cannot query the registry ({answer.why}): this is its answer from {ago(answer.old_s)} ago"))
 
 
 def own_registry() -> ServerRegistry:

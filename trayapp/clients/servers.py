@@ -150,7 +150,7 @@ class ClientLayers:
 def _real(path: Path) -> Path:
     try:
         return path.resolve()
-    except (OSError, RuntimeError):  # a symlink loop
+    except (OSError, RuntimeError):  # for example a symlink loop
         return path
 
 

@@ -37,10 +37,10 @@ DRAIN_MOST = 16  # reads, enough for twice the kernel's queue; constant writes i
 
 
 def take_lease(descriptor: int, *, exclusive: bool = False) -> bool | None:
-    """Take a lease on an open file and return True. Return None if leases are unsupported.
+    """Take a lease on an open file and return True. Return None if there can be none: unsupported, or not our file.
 
-    Return False if another process has the file open for writing or, with `exclusive`, in any mode. An exclusive lease
-    also blocks readers.
+    Return False if another process has the file open for writing or, with `exclusive`, in any mode. A lease delays
+    other programs that open the file for writing. An exclusive lease delays readers, too.
     """
     if sys.platform != "linux":
         return None

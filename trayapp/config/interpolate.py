@@ -63,7 +63,7 @@ class _Expander:
         return None if text is None else self.text(text)
 
     def text(self, text: str, levels: int = 1) -> str:
-        """Return the text with its variables replaced, including those in defaults down to `levels` levels."""
+        """Return the text with its variables replaced, and those in defaults up to `levels` defaults deep."""
         if "$" not in text and "{" not in text:
             return text
         ends = _closings(text)

@@ -83,7 +83,7 @@ def recent_crashes(crashes: tuple[float, ...], now: float) -> tuple[float, ...]:
 
 
 def restart_wait_s(crashes: int) -> float | None:
-    """Return the seconds to wait after the newest of `crashes` crashes in the window, or None to give up."""
+    """Return the seconds to wait before a restart, given the number of crashes in the window, or None to give up."""
     if crashes >= CRASHES_MOST:
         return None
     return RESTART_WAITS_S[min(crashes, len(RESTART_WAITS_S)) - 1] if crashes else 0.0

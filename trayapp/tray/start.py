@@ -130,7 +130,7 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
     threading.Thread(target=keep_true, name="start at login", daemon=True).start()
     threading.Thread(target=report_updates, args=(environ, paths, app.show), name="updates", daemon=True).start()
     if not autostart:
-        say("multi-mcp is running. To end it, choose Quit in its tray menu, or press Ctrl+C here")
+        say("multi-mcp is running. To end it, choose Quit in its tray menu, or press Ctrl-C here")
         say(f"First time? In another terminal: {typed_command()} setup")
     app.run()
     end_verbs()

@@ -72,7 +72,7 @@ def header_params(schema: Any) -> Iterator[tuple[tuple[str, ...], str, Any]]:
 
 
 def argument_headers(schema: Any, arguments: Mapping[str, Any]) -> dict[str, str]:
-    """Return the headers that repeat a call's arguments, except absent arguments and values without a text."""
+    """Return the headers that mirror a call's annotated arguments, except absent ones and values with no text form."""
     texts = {token: text_of(member_at(arguments, *path)) for path, token, _ in header_params(schema)}
     return {PARAM_HEADER + token: encoded(text) for token, text in texts.items() if text is not None}
 

@@ -107,7 +107,7 @@ class ListingWriter:
             try:
                 await anyio.to_thread.run_sync(self._write_all, entries, switches)
             finally:
-                if not self._wake.is_set():  # otherwise something was added during the write
+                if not self._wake.is_set():  # if set, something was added during the write
                     self._idle.set()
             with anyio.move_on_after((time.perf_counter() - began) * WRITING_REST):
                 await self._awaited.wait()

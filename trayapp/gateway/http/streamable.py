@@ -222,7 +222,7 @@ def take(peer: HttpPeer, message: dict[str, Any], stream: EventStream | None = N
 
 
 def event_in(event_id: str) -> tuple[int, int]:
-    """Return the stream's and the event's number in an event id. Both are 0, which no event has, if it is malformed."""
+    """Return the numbers of stream and event in an event id, or (0, 0), which no event has, if the id is malformed."""
     stream, _, number = event_id.partition("-")
     known = len(event_id) <= 40 and all(part.isascii() and part.isdecimal() for part in (stream, number))
     return (int(stream), int(number)) if known else (0, 0)
